@@ -27,6 +27,12 @@ DEFAULT_BATCH_SIZE = 4096
 """Rows a batch: large enough to hide Arrow's cost a call, small enough to stay in the cache."""
 
 
+def topic_and_number(place: str) -> tuple[str, int]:
+    """Return the topic and the number of a partition, ``topic[number]``."""
+    topic, _, number = place.removesuffix("]").rpartition("[")
+    return topic, int(number)
+
+
 class Source(ABC):
     """Anything that gives events with positions, one by one or in batches: the base of all sources.
 
@@ -115,6 +121,10 @@ class Source(ABC):
 
     def confirm(self) -> None:
         """Wait a few seconds at most until the other side knows what is settled."""
+
+    def offsets_in(self, snapshot: Mapping[str, Any]) -> dict[str, int]:
+        """Return the offset of the next event of each partition in a snapshot; {}: it has none."""
+        return {}
 
     def check_ids(self, snapshot: Mapping[str, Any]) -> None:
         """Refuse, by a SnapshotError, a snapshot of other data of the same name."""

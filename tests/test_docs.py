@@ -211,8 +211,6 @@ def test_a_kafka_example(name, code, broker, tmp_path, monkeypatch, capsys):
     code = re.sub(r'("group[._]id": )"fraud"', rf'\1"group of {name}"', code)
     # Tansu lets a group wait for half a session, which is 45 seconds if nothing is said.
     code = code.replace('"group.id"', '"session.timeout.ms": 6000, "group.id"')
-    if name == "kafka-python":
-        code = code.replace('"group_id"', '"session_timeout_ms": 6000, "group_id"')
     exec(compile(code.replace("localhost:9092", broker), name, "exec"), {})
     assert capsys.readouterr().out.startswith(KAFKA_PRINTED[name])
 

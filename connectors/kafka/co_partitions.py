@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from connectors.errors import SourceError
+from connectors.source import topic_and_number
 
 _ENOUGH = 30
 """So many keys tell which hash put them where they are; of two partitions, too."""
@@ -48,12 +49,11 @@ class CoPartitions:
                 "without --peers (Checkpoint(peers=))"
             )
         self._n = max(counts.values(), default=0)
-        numbers = {topic: set[str]() for topic in counts}
-        for place in places:
-            topic, _, number = place.rpartition("[")
-            numbers.setdefault(topic, set()).add(number[:-1])
+        numbers = {topic: set[int]() for topic in counts}
+        for topic, number in map(topic_and_number, places):
+            numbers.setdefault(topic, set()).add(number)
         if len(set(map(frozenset, numbers.values()))) > 1:
-            told = "; ".join(f"`{t}`: {', '.join(sorted(n))}" for t, n in sorted(numbers.items()))
+            told = "; ".join(f"`{t}`: {str(sorted(n))[1:-1]}" for t, n in sorted(numbers.items()))
             raise SourceError(
                 f"this member has partitions of other numbers of events than of labels ({told}): "
                 "let all members use partition.assignment.strategy=range (with "
@@ -64,14 +64,14 @@ class CoPartitions:
         """Look at the keys of messages of a partition, until it is known where keys are."""
         if self._n < 2:
             return
-        topic, _, number = place.rpartition("[")
+        topic, number = topic_and_number(place)
         role = topic == self._labels
         seen, found = self._keys[role], self._found[role]
         if len(seen) < _ENOUGH:
             for key in set(keys) - seen - {None}:
                 seen.add(key)
                 for name, hash_of in _HASHES.items():
-                    found[name] += hash_of(str(key).encode()) % self._n == int(number[:-1])
+                    found[name] += hash_of(str(key).encode()) % self._n == number
         if all(len(seen) >= _ENOUGH for seen in self._keys.values()):
             by = {
                 role: _explaining(self._found[role], len(seen)) for role, seen in self._keys.items()

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from connectors.source import topic_and_number
+
 _ASKED = 100
 _MOST_HELD = 1000
 _CLEAR = 20
@@ -56,7 +58,7 @@ class FirstMessages:
 
     def _is_of_labels(self, place: str) -> bool:
         """Tell whether a partition, ``topic[number]``, is one of the topic of labels."""
-        return place.rpartition("[")[0] == self._answers
+        return topic_and_number(place)[0] == self._answers
 
     def _held_of(self, of_labels: bool) -> dict[str, list[_Entry]]:
         return {p: held for p, held in self._held.items() if self._is_of_labels(p) == of_labels}

@@ -1,6 +1,5 @@
-"""Events from Kafka through a consumer of any client; this module imports no client."""
+"""Events from Kafka: a consumer of confluent-kafka, or any iterator; this imports no client."""
 
-import asyncio
 import logging
 import math
 import time
@@ -31,11 +30,10 @@ from connectors.kafka.messages import (
     will_pass,
 )
 from connectors.kafka.reachable import Heard
-from connectors.kafka.rebalance import Handover, handover_of
 from connectors.kafka.time_order import TimeOrder
 from connectors.one_hot import batch_of
 from connectors.payloads import AvroDecoder, Decoder
-from connectors.source import BaseSource, Snapshot
+from connectors.source import BaseSource, Snapshot, topic_and_number
 
 _log = logging.getLogger(__name__)
 
@@ -63,15 +61,15 @@ class KafkaSource(BaseSource):
     Parameters
     ----------
     consumer
-        A consumer of confluent-kafka, kafka-python or aiokafka, or an object with their
-        ``consume(n, timeout)``, ``poll(timeout_ms, max_records)`` or ``getmany``; or an iterator of
-        mappings, of (key, value) pairs, or of messages.
+        A consumer of confluent-kafka, or an object with its ``consume(n, timeout)`` or
+        ``poll(timeout)``; or an iterator of mappings, of (key, value) pairs, or of messages, such
+        as a consumer of kafka-python. Of iterators nothing is committed: a checkpoint alone says
+        what was read, and messages that come again are skipped.
     target
         Name of the field that is the label; None: there are no labels, to predict only.
     topics
         The topics to subscribe to. A checkpoint is then written before partitions are given to
-        another member of the group (confluent-kafka, kafka-python, aiokafka). None: the consumer is
-        already subscribed.
+        another member of the group. None: the consumer is already subscribed, or an iterator.
     columns
         Names of the fields that are features; None: all but label, key and timestamp.
     exclude
@@ -120,9 +118,8 @@ class KafkaSource(BaseSource):
     idle
         End after this many seconds of waiting without a message, above 0, counted from when
         partitions are assigned; learning does not count. None: never. If no broker answers then,
-        also where no partition is assigned yet, the end is a `SourceError`.
-    loop
-        The event loop that an asynchronous consumer was started in.
+        also where no partition is assigned yet, the end is a `SourceError`. Iterators end by
+        themselves.
     heard
         What a consumer of confluent-kafka says beside messages, whose ``heard.settings`` are among
         its settings: results of commits, why no broker answers, and which cluster and topics these
@@ -155,7 +152,7 @@ class KafkaSource(BaseSource):
     Raises
     ------
     TypeError
-        `consumer` is neither a consumer nor an iterator.
+        `consumer` is neither a consumer nor an iterator, or is to subscribe and cannot.
     ValueError
         A parameter is out of range.
 
@@ -200,7 +197,6 @@ class KafkaSource(BaseSource):
         batch_size: int = DEFAULT_BATCH_SIZE,
         timeout: float = 0.5,
         idle: float | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
         heard: Heard | None = None,
         name: str = "kafka",
     ) -> None:
@@ -217,7 +213,6 @@ class KafkaSource(BaseSource):
         self._told: str | None = None  # what `on_long_wait` was told
         self._tell_at = _PATIENCE
         self._together = None if labels is None else CoPartitions(labels)
-        self._is_unchecked = False  # whether partitions were assigned since
         # Called when others have partitions of which messages were read and not committed.
         self.after_loss: Callable[[], None] = lambda: None
         self._reader = MessageReader(reading)
@@ -225,7 +220,7 @@ class KafkaSource(BaseSource):
         self.target_field, self._name = target, name
         # A snapshot is refused if one of these differs.
         self._settings = reading.settings | ({} if topics is None else {"topics": sorted(topics)})
-        self._poller = poller_of(consumer, name, loop)
+        self._poller = poller_of(consumer, name, topics)
         # An iterator has an order of its own.
         is_ordered = self.has_answers and self._poller.may_wait
         self._order, self._paused = TimeOrder() if is_ordered else None, set[str]()
@@ -246,24 +241,27 @@ class KafkaSource(BaseSource):
         self._unstarted: list[Any] = []
         self._is_closing = False
         self._topic = topics[0] if topics else None
-        listening = consumer if topics is not None and self._poller.committing else None
-        told = self._poller.committing, self._refused, self._forget_read
-        self._handover = handover_of(listening, self._give_up, *told)
         if topics is not None:
-            self._subscribe(list(topics))
+            calls = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
+            consumer.subscribe(list(topics), **calls)
 
     @property
     def n_rows(self) -> None:
         """None: a topic has no end."""
 
     def _batches(self, size: int) -> Iterator[Batch]:
+        if self.learnt_elsewhere is not None and not self._poller.may_wait:
+            raise SourceError(
+                f"`{self._name}`: --peers (Checkpoint(peers=)) needs a consumer of confluent-kafka:"
+                " an iterator has no partitions that are assigned"
+            )
         # Idle is what was waited in a row: neither learning nor a checkpoint counts.
-        waited, wanted, is_waiting = 0.0, size, True
+        waited, wanted, is_waiting, name = 0.0, size, True, self.name
         while True:
             start = time.monotonic()
             polled = self._polled(wanted)
             polling = time.monotonic() - start
-            found = [message_of(raw) for raw in polled if is_message(raw, self.name, self._ends)]
+            found = [message_of(raw) for raw in polled if is_message(raw, name, self._ends)]
             if found:
                 self._told, self._tell_at = None, _PATIENCE
             else:
@@ -329,7 +327,7 @@ class KafkaSource(BaseSource):
             or first.next_offset(place) is not None
             or order.is_open(place, is_unread)
             for place, is_unread in self._poller.unread(self._offsets).items()
-            if place.rpartition("[")[0] == self._labels
+            if topic_and_number(place)[0] == self._labels
         )
 
     def _polled(self, n: int) -> list[Any]:
@@ -340,14 +338,7 @@ class KafkaSource(BaseSource):
             self._refused(failed)
         self._heard.check()
         try:
-            with self._handover.polling():
-                polled = self._poller.poll(n, self.timeout)
-            if self._is_unchecked:
-                # A listener of kafka-python may ask nothing.
-                self._is_unchecked = False
-                own = self.consumer.assignment()
-                self._check_together(self.consumer, own, self._counts_of_topics())
-            return polled
+            return self._poller.poll(n, self.timeout)
         except Exception as error:
             # It may be one of a checkpoint that was written in the poll, too.
             if is_of_client(error):
@@ -475,6 +466,10 @@ class KafkaSource(BaseSource):
         # come a second time nevertheless are skipped.
         self._poller.seek({place: self._first_of(place) for place in self._offsets})
 
+    def offsets_in(self, snapshot: Mapping[str, Any]) -> dict[str, int]:
+        """Return the offset of the next message of each partition in a snapshot."""
+        return {place: int(offset) for place, offset in snapshot.get("offsets", {}).items()}
+
     def check_ids(self, snapshot: Mapping[str, Any]) -> None:
         """Refuse, by a SnapshotError, a snapshot of another cluster, or of a topic made anew."""
         check_ids(snapshot.get("ids", {}), self._heard.ids)
@@ -495,8 +490,6 @@ class KafkaSource(BaseSource):
         another reason.
         """
         offsets = self._to_commit(snapshot)
-        if self._handover.note(offsets):
-            return
         try:
             self._poller.commit(offsets)
             self._handed |= offsets
@@ -531,8 +524,7 @@ class KafkaSource(BaseSource):
         """Return what the broker knows as committed of some partitions, by place."""
         from confluent_kafka import TopicPartition
 
-        parts = [place.removesuffix("]").rpartition("[") for place in places]
-        asked = [TopicPartition(topic, int(number)) for topic, _, number in parts]
+        asked = [TopicPartition(*topic_and_number(place)) for place in places]
         try:
             known = self.consumer.committed(asked, 10.0) if asked else []
         except Exception as error:
@@ -604,7 +596,7 @@ class KafkaSource(BaseSource):
         return lags
 
     def close(self) -> None:
-        """Close the consumer (an asynchronous one must be stopped by the caller)."""
+        """Close the consumer."""
         if not hasattr(self.consumer, "close"):
             return
         self._is_closing = True
@@ -618,14 +610,6 @@ class KafkaSource(BaseSource):
                 _log.warning("%s: no broker lets the consumer leave its group", self._name)
 
     # Partitions come and go
-
-    def _subscribe(self, topics: list[str]) -> None:
-        if self._poller.committing is not None:
-            is_listener = type(self._handover) is not Handover
-            self.consumer.subscribe(topics, **({"listener": self._handover} if is_listener else {}))
-        else:
-            calls = {"on_assign": self._assigned, "on_revoke": self._revoked, "on_lost": self._lost}
-            self.consumer.subscribe(topics, **calls)
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
         """Start at the highest offset of checkpoint, broker and other members' checkpoints."""
@@ -768,23 +752,6 @@ class KafkaSource(BaseSource):
             self._offsets.setdefault(place, first)
         if self.on_gone is not None:
             self.on_gone(places)
-
-    def _forget_read(self, partitions: Collection[Any]) -> None:
-        """Commit nothing of newly assigned partitions until a message of theirs is learnt."""
-        self._say(logging.INFO, "assigned", partitions)
-        self._read.difference_update(map(place_of, partitions))
-        if self._together is not None and self.late_by_partition:
-            raise SourceError(
-                "--peers (Checkpoint(peers=)) with labels in a topic of their own needs a consumer "
-                "of confluent-kafka"
-            )
-        self._is_unchecked = self._together is not None
-        elsewhere = self._read_elsewhere(partitions)
-        for place in map(place_of, partitions):
-            self._expected.pop(place, None)
-            # Messages from the committed offset up to this one are passed over.
-            if elsewhere.get(place, 0) > self._offsets.get(place, 0):
-                self._offsets[place] = elsewhere[place]
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
         """Write a checkpoint before another member of the group gets the partitions."""

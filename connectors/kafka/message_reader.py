@@ -1,5 +1,6 @@
 """From messages to batches: fields become features, label, key and time; bad ones `Reject`s."""
 
+import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from connectors.batch import Batch, Position, Reject
+from connectors.batch import Batch, Position, Reject, shown
 from connectors.columns import (
     column_of_numbers,
     no_number,
@@ -34,6 +35,8 @@ from connectors.payloads import (
     name_of,
 )
 from connectors.text_looks import TextLooks
+
+_log = logging.getLogger(__name__)
 
 _MOST_KEYS = 100_000
 _TAKE_APART = ": take it apart (--flatten, transform=flatten), or leave it out (--exclude)"
@@ -147,7 +150,7 @@ class MessageReader:
         # Texts that become numbers, and lists, are looked at one by one.
         self._makes_new &= not (self._bags or self._numbers)
         of_fields = (self.target, key, timestamp, weight)
-        self._plain = PlainEvents(*of_fields, self.has_keys, self._feature_names)
+        self._plain = PlainEvents(*of_fields, self.has_keys, self._tokens, self._feature_names)
         self._schemas = fields.TableSchemas(self.target, self._is_used, self._bags)
         self.first = FirstMessages(self._vote_of, _numbers_of, self.answers)
 
@@ -413,11 +416,9 @@ class MessageReader:
         )
 
     def _of_plain(self, place: str, part: list[Message]) -> Batch | None:
-        """Return messages whose features are all numbers as a batch; None: look at each of them."""
+        """Return messages of the same numbers and texts as a batch; None: look at each of them."""
         is_decided = not self._has_labels or self.first.is_decided(place)
         if part[0].topic == self.answers or not is_decided:
-            return None
-        if self._as_text or self.first.textual:
             return None
         try:
             events = [self.decode(message.value) for message in part]
@@ -425,14 +426,21 @@ class MessageReader:
                 events = list(map(self._transform, events))
             if self._headers or self._message_key is not None:
                 events = list(map(self._with_parts, events, part))
-            read = self._plain.read(events, part, self.first.type_of_labels)
+            as_text = self._as_text | self.first.textual
+            found = self._plain.read(events, part, self.first.type_of_labels, as_text)
             ids = self._ids_of(part)
-        except Exception:
+        except Exception as error:
             # One of them cannot be learnt: which one, and why, is told one by one.
+            _log.debug("%s: messages are read one by one: %s", place, shown(error))
             return None
-        if read is None:
+        if found is None or not self.first.numeric.isdisjoint(found[1]):
             return None
-        self.number_texts.pass_by(len(part))
+        read, texts = found
+        if not texts or self.number_texts.is_done:
+            self.number_texts.pass_by(len(part))
+        else:
+            for event in events:
+                self.number_texts.look_at({name: event[name] for name in texts})
         read["timestamps"] = self._in_seconds(read["timestamps"])
         rows = np.array([message.offset for message in part], np.int64)
         return Batch(**read, rows=rows, file=place, payloads=part, ids=ids)

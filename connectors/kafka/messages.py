@@ -1,7 +1,8 @@
 """Messages of any Kafka client: one type, and one interface to fetch and commit."""
 
-import asyncio
-import inspect
+# ruff: noqa: B027 (methods of `Poller` that do nothing are those of iterators)
+
+import logging
 import re
 import threading
 from abc import ABC, abstractmethod
@@ -14,6 +15,8 @@ import pyarrow as pa
 
 from connectors.batch import Reject
 from connectors.errors import SourceError
+
+_log = logging.getLogger(__name__)
 
 # How much is read at once: decoded, messages take several times as many bytes.
 _MOST_BYTES = 8_000_000
@@ -29,10 +32,6 @@ _BUSY = frozenset({5, 6, 7, 9, 13, 14, 15, 16, 19})
 _REBALANCING = frozenset({22, 25, 27, -168, -142, -147})
 # The client waits for the group's coordinator, or for an earlier request.
 _WAITING = frozenset({-180, -178, -177, -166})
-_REBALANCING_NAMES = frozenset(
-    "KafkaTimeoutError CommitFailedError IllegalGenerationError IllegalStateError "
-    "RebalanceInProgressError UnknownMemberIdError".split()
-)
 _PARTITION_EOF = -191
 
 COMMIT_SECONDS = 5.0
@@ -117,8 +116,7 @@ def will_pass(exception: Exception) -> bool:
     error = exception.args[0] if exception.args else None
     if error is not None and hasattr(error, "code") and hasattr(error, "retriable"):
         return is_passing(error) or error.code() in _REBALANCING | _WAITING
-    name = type(exception).__name__
-    return bool(getattr(exception, "retriable", False)) or name in _REBALANCING_NAMES
+    return False
 
 
 def is_of_client(exception: Exception) -> bool:
@@ -150,7 +148,7 @@ def called(function: Callable[[], Any], seconds: float) -> threading.Thread:
 
 def parts_of(messages: Sequence[Message]) -> Iterator[list[Message]]:
     """Yield messages in parts of at most 8 MB; a longer one is a part of its own."""
-    if sum(map(size_of, messages)) <= _MOST_BYTES:
+    if _size_of_all(messages) <= _MOST_BYTES:
         yield [*messages]
         return
     part: list[Message] = []
@@ -215,7 +213,7 @@ def keys_of(messages: Any) -> tuple[list[Any], list[int] | None]:
 
 def size_of_poll(most: int, last: Sequence[Message]) -> int:
     """Return how many messages to ask for, at most, to get some 8 MB if they are as the last."""
-    n_bytes = sum(map(size_of, last))
+    n_bytes = _size_of_all(last)
     return min(most, max(1, len(last) * _MOST_BYTES // n_bytes)) if n_bytes else most
 
 
@@ -223,6 +221,12 @@ def size_of(message: Message) -> int:
     """Return how many bytes, or characters, a message has."""
     value = message.value
     return len(value) if isinstance(value, (bytes, str)) else 0
+
+
+def _size_of_all(messages: Sequence[Message]) -> int:
+    values = [message.value for message in messages]
+    # Of bytes in half the time; this is asked of each message twice.
+    return sum(map(len, values) if set(map(type, values)) == {bytes} else map(size_of, messages))
 
 
 def narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
@@ -243,15 +247,13 @@ def narrow(read: Iterator[tuple[int, Any]]) -> Iterator[list[tuple[int, Any]]]:
 
 
 class Poller(ABC):
-    """The interface to a client. Offsets are dicts by place, ``topic[partition]``.
+    """The interface to a client, and what holds of one without partitions.
 
-    `may_wait` tells whether a poll may wait for messages, for which its caller may want to do
-    something else; `is_over`, whether no more messages come.
+    Offsets are dicts by place, ``topic[partition]``. `may_wait` tells whether a poll may wait for
+    messages, for which its caller may want to do something else; `is_over`, whether no more come.
     """
 
     may_wait, is_over = True, False
-    committing: Any = None
-    """Commits offsets from within a client's own event loop, for assigned partitions and others."""
 
     def __init__(self, consumer: Any) -> None:
         self.consumer = consumer
@@ -262,82 +264,42 @@ class Poller(ABC):
 
     def is_waiting(self) -> bool:
         """Tell whether no partition is assigned yet."""
-        return self._own() == []
-
-    def _own(self) -> list[Any] | None:
-        """Return the partitions that are assigned now; None: the client has no partitions."""
-        return list(self.consumer.assignment()) if hasattr(self.consumer, "assignment") else None
+        return False
 
     def answers(self, topic: str | None) -> bool:
         """Tell whether a broker answers, as far as the client can be asked, about a topic."""
         return True
 
+    def assigned(self, offsets: Mapping[str, int]) -> list[tuple[Any, int]]:
+        """Return the partitions that are assigned now, and their offsets."""
+        return []
+
     def seek(self, offsets: Mapping[str, int]) -> None:
         """Set the position of the partitions that are assigned now."""
-        for partition, offset in self.assigned(offsets):
-            self.consumer.seek(partition, offset)
 
     def commit(self, offsets: Mapping[str, int]) -> None:
         """Commit offsets for the partitions that are assigned now."""
-        if own := self.assigned(offsets):
-            self._commit(own)
 
     def confirm(self, offsets: Mapping[str, int], seconds: float) -> None:
         """Wait at most so long until the broker has what was committed; else an exception."""
-        del offsets, seconds  # other clients have waited in `commit`
 
     def lags(self, offsets: Mapping[str, int]) -> dict[str, int]:
         """Return how many messages of each assigned partition follow, where that is known."""
-        ends = [(place_of(p), self._known_end(p), offset) for p, offset in self.assigned(offsets)]
-        return {place: max(0, end - offset) for place, end, offset in ends if end >= 0}
+        return {}
 
     def unread(self, offsets: Mapping[str, int]) -> dict[str, bool]:
         """Return whether each assigned partition has messages from an offset on, or may have."""
-        ends = {place_of(p): self._known_end(p) for p in self._own() or ()}
-        return {place: end < 0 or offsets.get(place, 0) < end for place, end in ends.items()}
-
-    def _known_end(self, partition: Any) -> int:
-        """Return the offset after the last message of a partition; -1: it is not known."""
-        try:
-            return int(self._end_of(partition))
-        except Exception:  # a client may know no end, or have no such method
-            return -1
+        return {}
 
     def counts_of(self, topics: Sequence[str], seconds: float) -> dict[str, int]:
         """Return how many partitions each topic has, where the client can be asked."""
-        del seconds
-        if not hasattr(self.consumer, "partitions_for_topic"):
-            return {}
-        found = {topic: self.consumer.partitions_for_topic(topic) for topic in topics}
-        return {topic: len(numbers) for topic, numbers in found.items() if numbers}
+        return {}
 
     def pause(self, places: Collection[str]) -> None:
         """Fetch no messages of partitions, until `resume`; a client that cannot fetches on."""
-        self._switch("pause", places)
 
     def resume(self, places: Collection[str]) -> None:
         """Fetch messages of partitions again."""
-        self._switch("resume", places)
-
-    def _switch(self, name: str, places: Collection[str]) -> None:
-        own = [partition for partition, _ in self.assigned(dict.fromkeys(places, 0))]
-        if own and hasattr(self.consumer, name):
-            getattr(self.consumer, name)(*own)
-
-    @abstractmethod
-    def _commit(self, own: list[tuple[Any, int]]) -> None:
-        """Commit the offsets of some assigned partitions."""
-
-    def assigned(
-        self, offsets: Mapping[str, int], more: Collection[Any] = ()
-    ) -> list[tuple[Any, int]]:
-        """Return the partitions that are assigned now, and `more`, and their offsets."""
-        by_place = {place_of(one): one for one in (*(self._own() or ()), *more)}
-        return [(p, offsets[place]) for place, p in by_place.items() if place in offsets]
-
-    def _end_of(self, partition: Any) -> Any:
-        """Return the offset after the last message of a partition, if the client knows it."""
-        return self.consumer.highwater(partition)
 
 
 class _ConsumePoller(Poller):
@@ -347,17 +309,12 @@ class _ConsumePoller(Poller):
         # What is there, or the first one to come: to wait for n would keep it from being learnt.
         return list(self.consumer.consume(n, 0.0) or self.consumer.consume(1, seconds))
 
-    def seek(self, offsets: Mapping[str, int]) -> None:
-        for partition, offset in self.assigned(offsets):
-            self.consumer.seek(_at(partition, offset))
+    def is_waiting(self) -> bool:
+        return self._own() == []
 
-    def counts_of(self, topics: Sequence[str], seconds: float) -> dict[str, int]:
-        if not hasattr(self.consumer, "list_topics"):
-            return {}
-        known = self.consumer.list_topics(timeout=seconds).topics
-        patterns = [re.compile(topic) for topic in topics if topic.startswith("^")]
-        names = [t for t in known if t in topics or any(p.match(t) for p in patterns)]
-        return {t: len(known[t].partitions) for t in names}
+    def _own(self) -> list[Any] | None:
+        """Return the partitions that are assigned now; None: the client does not tell."""
+        return list(self.consumer.assignment()) if hasattr(self.consumer, "assignment") else None
 
     def answers(self, topic: str | None) -> bool:
         if not hasattr(self.consumer, "list_topics"):
@@ -368,10 +325,19 @@ class _ConsumePoller(Poller):
             return not will_pass(error)
         return True
 
-    def _commit(self, own: list[tuple[Any, int]]) -> None:
+    def assigned(self, offsets: Mapping[str, int]) -> list[tuple[Any, int]]:
+        by_place = {place_of(one): one for one in self._own() or ()}
+        return [(p, offsets[place]) for place, p in by_place.items() if place in offsets]
+
+    def seek(self, offsets: Mapping[str, int]) -> None:
+        for partition, offset in self.assigned(offsets):
+            self.consumer.seek(_at(partition, offset))
+
+    def commit(self, offsets: Mapping[str, int]) -> None:
         # While a commit is waited for, librdkafka returns from no poll either: without a broker
         # for 45 seconds, or for ever.
-        self.consumer.commit(offsets=[_at(*one) for one in own], asynchronous=True)
+        if own := [_at(*one) for one in self.assigned(offsets)]:
+            self.consumer.commit(offsets=own, asynchronous=True)
 
     def confirm(self, offsets: Mapping[str, int], seconds: float) -> None:
         own = [_at(*one) for one in self.assigned(offsets)]
@@ -380,13 +346,42 @@ class _ConsumePoller(Poller):
             if known.offset < offsets[place_of(known)]:
                 raise TimeoutError(f"the broker has not taken the commit of {place_of(known)}")
 
+    def lags(self, offsets: Mapping[str, int]) -> dict[str, int]:
+        ends = [(place_of(p), self._known_end(p), offset) for p, offset in self.assigned(offsets)]
+        return {place: max(0, end - offset) for place, end, offset in ends if end >= 0}
+
+    def unread(self, offsets: Mapping[str, int]) -> dict[str, bool]:
+        ends = {place_of(p): self._known_end(p) for p in self._own() or ()}
+        return {place: end < 0 or offsets.get(place, 0) < end for place, end in ends.items()}
+
+    def _known_end(self, partition: Any) -> int:
+        """Return the offset after the last message of a partition; -1: it is not known."""
+        if not hasattr(self.consumer, "get_watermark_offsets"):
+            return -1
+        try:
+            return int(self.consumer.get_watermark_offsets(partition, cached=True)[1])
+        except Exception as error:  # of the client: the partition was taken away, say
+            _log.debug("the end of %s is not known: %s", place_of(partition), error)
+            return -1
+
+    def counts_of(self, topics: Sequence[str], seconds: float) -> dict[str, int]:
+        if not hasattr(self.consumer, "list_topics"):
+            return {}
+        known = self.consumer.list_topics(timeout=seconds).topics
+        patterns = [re.compile(topic) for topic in topics if topic.startswith("^")]
+        names = [t for t in known if t in topics or any(p.match(t) for p in patterns)]
+        return {t: len(known[t].partitions) for t in names}
+
+    def pause(self, places: Collection[str]) -> None:
+        self._switch("pause", places)
+
+    def resume(self, places: Collection[str]) -> None:
+        self._switch("resume", places)
+
     def _switch(self, name: str, places: Collection[str]) -> None:
         own = [partition for partition, _ in self.assigned(dict.fromkeys(places, 0))]
         if own and hasattr(self.consumer, name):
             getattr(self.consumer, name)(own)
-
-    def _end_of(self, partition: Any) -> Any:
-        return self.consumer.get_watermark_offsets(partition, cached=True)[1]
 
 
 def place_of(partition: Any) -> str:
@@ -418,74 +413,8 @@ class _OnePoller(_ConsumePoller):
         return found
 
 
-class _RecordsPoller(Poller):
-    """kafka-python and clients whose ``poll`` returns {partition: [records]}."""
-
-    def poll(self, n: int, seconds: float) -> list[Any]:
-        found = self.consumer.poll(timeout_ms=int(1000 * seconds), max_records=n)
-        return [record for records in found.values() for record in records]
-
-    def _commit(self, own: list[tuple[Any, int]]) -> None:
-        # Older releases have no limit.
-        limit = {"timeout_ms": int(1000 * COMMIT_SECONDS)}
-        has_limit = _takes(self.consumer.commit, "timeout_ms")
-        self.consumer.commit(_with_metadata(own), **(limit if has_limit else {}))
-
-    async def committing(self, offsets: Mapping[str, int], more: Collection[Any]) -> None:
-        """Commit offsets, as in `Poller`; a passing failure is tried again twice."""
-        own = self.assigned(offsets, more)
-        for left in (2, 1, 0) if own else ():
-            try:
-                await self.consumer.commit_async(_with_metadata(own))
-                return
-            except Exception as error:
-                if left == 0 or not getattr(error, "retriable", False):
-                    raise
-
-
-def _with_metadata(own: list[tuple[Any, int]]) -> dict[Any, Any]:
-    # A consumer of this kind comes from the package kafka, which is installed then.
-    from kafka.structs import OffsetAndMetadata
-
-    return {partition: OffsetAndMetadata(offset, "", -1) for partition, offset in own}
-
-
-class _AsyncPoller(Poller):
-    """aiokafka and clients with its ``await getmany(timeout_ms, max_records)``.
-
-    The event loop runs only while messages are fetched: learning the messages of one poll must take
-    less time than the session's timeout.
-    """
-
-    def __init__(self, consumer: Any, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(consumer)
-        self.loop = loop
-
-    def poll(self, n: int, seconds: float) -> list[Any]:
-        wanted = self.consumer.getmany(timeout_ms=int(1000 * seconds), max_records=n)
-        found = self.loop.run_until_complete(wanted)
-        return [record for records in found.values() for record in records]
-
-    def _commit(self, own: list[tuple[Any, int]]) -> None:
-        commit = asyncio.wait_for(self.consumer.commit(dict(own)), COMMIT_SECONDS)
-        self.loop.run_until_complete(commit)
-
-    async def committing(self, offsets: Mapping[str, int], more: Collection[Any]) -> None:
-        """Commit offsets, as in `Poller`; an offset is never lowered.
-
-        This is also called after the consumer was removed from its group, when another member may
-        have committed a higher offset.
-        """
-        own = {}
-        for partition, offset in self.assigned(offsets, more):
-            if offset > (await self.consumer.committed(partition) or 0):
-                own[partition] = offset
-        if own:
-            await self.consumer.commit(own)
-
-
 class _IteratorPoller(Poller):
-    """Any iterator: of messages, of mappings, or of (key, value) pairs; it has no partitions.
+    """Any iterator: of messages, of mappings, or of (key, value) pairs; nothing is committed.
 
     Items without an offset are numbered from 0, in partition 0 of the topic `topic`.
     """
@@ -508,36 +437,31 @@ class _IteratorPoller(Poller):
                 self.next += 1
         return found
 
-    def _commit(self, own: list[tuple[Any, int]]) -> None:
-        """Do nothing: there are no partitions."""
 
+def poller_of(consumer: Any, topic: str, topics: Sequence[str] | None = None) -> Poller:
+    """Return the adapter for a client, or for an iterator whose items may have no topic.
 
-def _takes(method: Any, parameter: str) -> bool:
-    """Tell whether a client's method has a parameter."""
-    try:
-        return parameter in inspect.signature(method).parameters
-    except (TypeError, ValueError):  # functions in C may have no signature
-        return False
-
-
-def poller_of(consumer: Any, topic: str, loop: asyncio.AbstractEventLoop | None = None) -> Poller:
-    """Return the adapter for a client, or for an iterator whose items may have no topic."""
+    TypeError: it is neither, or an iterator, which cannot be told to subscribe to `topics`.
+    """
+    name = type(consumer).__name__
     if hasattr(consumer, "consume"):
         return _ConsumePoller(consumer)
-    if hasattr(consumer, "getmany"):
-        if loop is None:
-            raise TypeError(
-                f"{type(consumer).__name__} is asynchronous: give the event loop that it was "
-                "started in, loop="
-            )
-        return _AsyncPoller(consumer, loop)
-    if hasattr(consumer, "poll"):
-        # Those of kafka-python's kind return several records.
-        has_records = _takes(consumer.poll, "max_records")
-        return _RecordsPoller(consumer) if has_records else _OnePoller(consumer)
+    # kafka-python's, too, which are iterators of messages.
     if hasattr(consumer, "__iter__"):
+        if topics is not None:
+            raise TypeError(
+                f"topics={list(topics)}: {name} is read as an iterator of messages: leave topics= "
+                "out, and subscribe it before"
+            )
         return _IteratorPoller(iter(consumer), topic)
+    if hasattr(consumer, "__aiter__"):
+        raise TypeError(
+            f"{name} is asynchronous: give an iterator of its messages, as docs/kafka.md shows for "
+            "aiokafka"
+        )
+    if hasattr(consumer, "poll"):
+        return _OnePoller(consumer)
     raise TypeError(
-        f"{type(consumer).__name__} is no consumer: use one of confluent-kafka, kafka-python or "
-        "aiokafka, or an iterator of mappings, of (key, value) pairs or of messages"
+        f"{name} is no consumer: use one of confluent-kafka, or an iterator of mappings, of (key, "
+        "value) pairs or of messages, such as a consumer of kafka-python"
     )

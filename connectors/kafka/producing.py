@@ -3,6 +3,7 @@
 import contextlib
 import json
 import time
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ from connectors.kafka.messages import (
     keys_of,
     size_of,
 )
+from connectors.output import Output
 
 try:
     from msgspec import json as quick
@@ -208,7 +210,60 @@ def encoded(content: Any) -> bytes:
     return json.dumps(content, default=str).encode()
 
 
-class ScoredTopic(_Topic):
+class ScoredMessages(Output):
+    """Makes a JSON object of the prediction for each event of a topic; see `ScoredTopic`."""
+
+    def __init__(
+        self, source: KafkaSource, fields: Sequence[str], probabilities: bool, model: str | None
+    ) -> None:
+        self._source, self._fields, self.probabilities = source, tuple(fields), probabilities
+        self._model = {} if model is None else {"model": model}
+        self._is_open = False  # whether there is something that was not committed
+
+    def add(
+        self,
+        batch: Batch,
+        rows: Sequence[int],
+        predictions: Sequence[Any],
+        further: Mapping[str, Sequence[Any]],
+        are_learnt: bool = False,
+    ) -> None:
+        """Write predictions: see `Output`."""
+        if not rows:
+            return
+        topic, _, partition = (batch.file or "").removesuffix("]").rpartition("[")
+        same = {"topic": topic, "partition": int(partition or 0), **self._model}
+        keys, numbers = keys_of(batch.payloads)
+        keys = [keys[i] for i in rows]
+        columns: dict[str, Sequence[Any]] = {"offset": batch.rows[list(rows)].tolist()}
+        if numbers is not None:
+            columns["row"] = [numbers[i] for i in rows]
+        columns |= {"key": list(map(key_of, keys)), "prediction": predictions, **further}
+        if self._fields:
+            columns["fields"] = self._source.values_of(batch, rows, self._fields)
+        if self.n_learnt is not None:
+            n_more = len(rows) * are_learnt
+            first = range(self.n_learnt, self.n_learnt + n_more)
+            columns["learnt"] = first if are_learnt else [self.n_learnt] * len(rows)
+            self.n_learnt += n_more
+        values = zip(*columns.values(), strict=True)
+        found = [encoded(same | dict(zip(columns, one, strict=True))) for one in values]
+        keys = [key if isinstance(key, bytes | str) else None for key in keys]
+        self._write(zip(found, keys, strict=True))
+
+    def refused(self, reject: Reject) -> None:
+        """Write that nothing is predicted for a message, and why."""
+        message = reject.message
+        at = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
+        one = {"key": key_of(message.key), "prediction": None, "reason": reject.reason}
+        self._write([(encoded(at | one | self._model), message.key)])
+
+    @abstractmethod
+    def _write(self, messages: Iterable[tuple[bytes, Any]]) -> None:
+        """Write JSON objects, each with the key of its message."""
+
+
+class ScoredTopic(_Topic, ScoredMessages):
     """Produces what is predicted for the events of a topic to another one: ``Run(output=...)``.
 
     Each is a JSON object with the ``topic``, ``partition`` and ``offset`` of the event (and the
@@ -239,11 +294,6 @@ class ScoredTopic(_Topic):
     exactly_once
         Whether to use transactions.
 
-    Attributes
-    ----------
-    n_learnt
-        How many examples were learnt before the next prediction.
-
     """
 
     _what = "predictions"
@@ -261,70 +311,19 @@ class ScoredTopic(_Topic):
         timeout: float = 30.0,
     ) -> None:
         super().__init__(producer, topic, timeout)
-        self._source, self._fields = source, tuple(fields)
-        self.probabilities, self.exactly_once = probabilities, exactly_once
-        self.n_learnt: int | None = 0
-        self._model = {} if model is None else {"model": model}
-        self._is_open = False  # whether a transaction has begun
+        ScoredMessages.__init__(self, source, fields, probabilities, model)
+        self.exactly_once = exactly_once
         self._broken: str | None = None
 
-    def add(
-        self,
-        batch: Batch,
-        rows: Sequence[int],
-        predictions: Sequence[Any],
-        further: Mapping[str, Sequence[Any]],
-        are_learnt: bool = False,
-    ) -> None:
-        """Produce predictions for some rows of a batch, which `are_learnt` one after the other.
-
-        `further` are more values of each row, by name, in the order of `rows`.
-        """
-        if not rows:
-            return
+    def _write(self, messages: Iterable[tuple[bytes, Any]]) -> None:
         self._begin_transaction()
         # A transaction is not committed if one of its messages is not delivered.
         produce = self._produced if self.exactly_once else self._send
-        for value, key in self._messages(batch, rows, predictions, further, are_learnt):
+        for value, key in messages:
             produce(value, key)
 
     def _produced(self, value: bytes, key: Any) -> None:
         self._queue(value=value, key=key)
-
-    def _messages(
-        self,
-        batch: Batch,
-        rows: Sequence[int],
-        predictions: Sequence[Any],
-        further: Mapping[str, Sequence[Any]],
-        are_learnt: bool,
-    ) -> Iterable[tuple[bytes, Any]]:
-        topic, _, partition = (batch.file or "").removesuffix("]").rpartition("[")
-        same = {"topic": topic, "partition": int(partition or 0), **self._model}
-        keys, numbers = keys_of(batch.payloads)
-        keys = [keys[i] for i in rows]
-        columns: dict[str, Sequence[Any]] = {"offset": batch.rows[list(rows)].tolist()}
-        if numbers is not None:
-            columns["row"] = [numbers[i] for i in rows]
-        columns |= {"key": list(map(key_of, keys)), "prediction": predictions, **further}
-        if self._fields:
-            columns["fields"] = self._source.values_of(batch, rows, self._fields)
-        if self.n_learnt is not None:
-            n_more = len(rows) * are_learnt
-            first = range(self.n_learnt, self.n_learnt + n_more)
-            columns["learnt"] = first if are_learnt else [self.n_learnt] * len(rows)
-            self.n_learnt += n_more
-        values = zip(*columns.values(), strict=True)
-        found = [encoded(same | dict(zip(columns, one, strict=True))) for one in values]
-        return zip(found, [k if isinstance(k, bytes | str) else None for k in keys], strict=True)
-
-    def refused(self, reject: Reject) -> None:
-        """Produce that nothing is predicted for a message, and why."""
-        self._begin_transaction()
-        message = reject.message
-        at = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
-        one = {"key": key_of(message.key), "prediction": None, "reason": reject.reason}
-        self._send(encoded(at | one | self._model), message.key)
 
     # Transactions
 

@@ -1,6 +1,5 @@
 """Sentences from Kafka: messages with lists of tokens and of labels."""
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -34,7 +33,7 @@ class KafkaSentenceSource(KafkaSource):
         one place.
     labels
         The name of the field with the list of labels; None, the default: there are no labels.
-    topics, decode, transform, batch_size, timeout, idle, loop, name
+    topics, decode, transform, batch_size, timeout, idle, heard, name
         As in `KafkaSource`.
 
     Examples
@@ -60,13 +59,12 @@ class KafkaSentenceSource(KafkaSource):
         batch_size: int = DEFAULT_BATCH_SIZE,
         timeout: float = 0.5,
         idle: float | None = None,
-        loop: asyncio.AbstractEventLoop | None = None,
         heard: Heard | None = None,
         name: str = "kafka",
     ) -> None:
         super().__init__(
             consumer, labels or "", topics=topics, decode=decode, transform=transform,
-            batch_size=batch_size, timeout=timeout, idle=idle, loop=loop, heard=heard,
+            batch_size=batch_size, timeout=timeout, idle=idle, heard=heard,
             name=name,
         )  # fmt: skip
         self._settings["tokens"] = list(tokens)

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 
 from connectors.kafka.messages import Message, size_of
+from connectors.source import topic_and_number
 
 _MOST_WAITING = 10_000
 _MOST_BYTES = 32_000_000
@@ -93,7 +94,7 @@ class TimeOrder:
 
 
 def _topic(place: str) -> str:
-    return place.rpartition("[")[0]
+    return topic_and_number(place)[0]
 
 
 def _seconds(message: Message) -> float:

@@ -11,7 +11,7 @@ from connectors import Source
 from streamsvm.cli import sentences
 from streamsvm.cli.parser import say
 from streamsvm.confidence.sequence import share_interval
-from streamsvm.errors import ParameterError
+from streamsvm.errors import StreamSVMError
 from streamsvm.labels.class_labels import shown
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.adapters import unwrapped
@@ -179,6 +179,10 @@ def why_none(learner: Learner) -> str:
     return f" (a value is not finite, or not readable{more})"
 
 
+class FitError(StreamSVMError):
+    """Data whose columns are not those that a model knows: no fault of the command line."""
+
+
 def check_fit(
     file: str,
     kinds: Mapping[str, str | None],
@@ -204,13 +208,13 @@ def check_fit(
     ]
     if wanted and len(missing) == len(wanted):
         known = ", ".join(sorted(wanted)[:10])
-        raise ParameterError(f"{file} has none of the model's features: {known}")
+        raise FitError(f"{file} has none of the model's features: {known}")
     if of_other_kind and not allow_mismatch:
-        raise ParameterError(
+        raise FitError(
             f"{file} does not fit the model: column {of_other_kind[0]}; convert it{hint}"
         )
     if are_all and 2 * len(missing) > len(wanted) and not allow_mismatch:
-        raise ParameterError(
+        raise FitError(
             f"{file} lacks {len(missing)} of the {len(wanted)} columns that the model knows: "
             f"{', '.join(missing[:10])}{hint}"
         )

@@ -26,7 +26,7 @@ from streamsvm.monitor.figures import WORRY
 from streamsvm.monitor.record import cache_hits
 from streamsvm.run.advice import advice_of
 from streamsvm.run.parts import Model
-from streamsvm.run.report import RunReport
+from streamsvm.run.report import RunReport, largest
 from streamsvm.selection.answering import answers_in_words
 from streamsvm.support.printing import printable
 
@@ -321,8 +321,7 @@ def _tokens(report: RunReport) -> str | None:
 
 def examples_in_words(report: RunReport) -> str:
     """Return the number of examples, and examples a second without compiling and waiting."""
-    seconds = report.seconds - report.compile_seconds - report.wait_seconds
-    text = f"{report.rows:,} in {seconds:.2f} s: {report.rows_per_second:,.0f} a second"
+    text = f"{report.rows:,} in {report.own_seconds:.2f} s: {report.rows_per_second:,.0f} a second"
     if report.compile_seconds > _MENTIONED:
         text += f", after {report.compile_seconds:.1f} s of compiling for this machine"
     if report.wait_seconds > _MENTIONED:
@@ -369,9 +368,7 @@ def _clipped(counts: dict[str, int]) -> str | None:
     """Return how many values were beyond the scaler's limit, and of which features."""
     if not counts:
         return None
-    most = sorted(counts, key=lambda name: -counts[name])
-    shown = ", ".join(f"{name} ({counts[name]:,})" for name in most[:3])
-    return f"{sum(counts.values()):,} far from the mean: {shown}{', ...' if most[3:] else ''}"
+    return f"{sum(counts.values()):,} far from the mean: {largest(counts, 3)}"
 
 
 def _cached(report: RunReport) -> str | None:

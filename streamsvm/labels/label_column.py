@@ -24,6 +24,11 @@ _NEAR = _FEW = 64
 _NO_LABELS = frozenset(("NA", "N/A", "n/a", "NULL", "null"))
 
 
+def objects(values: Iterable[Any]) -> np.ndarray:
+    """Return values as an array of objects; of tuples alone NumPy would make rows."""
+    return np.array([*values, None], object)[:-1]
+
+
 class LabelColumn(Sequence[Any]):
     """A sequence of labels, stored as the distinct labels and a code for each row.
 
@@ -141,12 +146,8 @@ class LabelColumn(Sequence[Any]):
 
     def tolist(self) -> list[Any]:
         """Return the labels as a list."""
-        # The code of a missing label, -1, indexes the last entry, which stays None. Assigned one by
-        # one, as NumPy would make rows of labels that are tuples.
-        values = np.empty(len(self.values) + 1, object)
-        for code, label in enumerate(self.values):
-            values[code] = label
-        found: list[Any] = values[self.codes].tolist()
+        # The code of a missing label, -1, indexes the last entry.
+        found: list[Any] = objects([*self.values, None])[self.codes].tolist()
         return found
 
     def take(self, kept: np.ndarray) -> LabelColumn:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from connectors.batch import Batch
-from connectors.kafka.producing import ScoredTopic
+from connectors.output import Output
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.requests import Requests
@@ -33,7 +33,7 @@ class BatchFeeder(ABC):
     learner: Any  # in use; None: the model takes events one by one, as River's do
     scaler: Any = None  # what transforms rows before the learner learns them; None: nothing does
     truth: str | None = None  # a kept column: predictions are compared with it where it has a value
-    output: ScoredTopic | None = None  # what takes the predictions
+    output: Output | None = None  # what takes the predictions
     # Returns what counts predictions of whole sentences; None: they are of rows.
     new_score: Callable[[], SentenceScore | None] = staticmethod(lambda: None)
     requests: Requests | None = None  # what asks to forget rows, which are learnt by their ids then

@@ -26,7 +26,7 @@ import numpy as np
 from river import compose
 
 from connectors.errors import SourceError
-from connectors.kafka.producing import ScoredTopic
+from connectors.output import Output
 from connectors.source import Snapshot, Source
 from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import (
@@ -96,7 +96,7 @@ class Contents(NamedTuple):
     place: Place
     settings: dict[str, str]
     source: Source
-    output: ScoredTopic | None = None
+    output: Output | None = None
 
 
 class Peer(NamedTuple):
@@ -400,7 +400,7 @@ class Checkpoint:
                 states = about["states"]
                 snapshot = states["place"]["snapshot"] or {}
                 self._contents.source.check_ids(snapshot)
-                offsets = {at: int(offset) for at, offset in snapshot.get("offsets", {}).items()}
+                offsets = self._contents.source.offsets_in(snapshot)
                 found.append(Peer(name, offsets, states.get("late"), arrays_of("late", arrays)))
             except (CheckpointError, ModelFileError, OSError, *_WRONG_CONTENT) as error:
                 raise CheckpointError(

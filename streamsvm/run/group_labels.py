@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from connectors.batch import Batch
+from connectors.source import topic_and_number
 from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import Pairs
-from streamsvm.run.checkpoint import Peer
+from streamsvm.run.checkpoint import Peer, arrays_of, named_for
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_labels import LateLabels
 
@@ -42,7 +43,7 @@ class GroupLabels:
 
         ParameterError: events and labels of a key are in partitions of other numbers.
         """
-        number = number_of(str(batch.file))
+        number = _number_of(str(batch.file))
         self._own.add(number)
         own = self._of.get(number) or self._of.setdefault(number, self._new())
         self._look_for_strays(batch, number)
@@ -86,7 +87,7 @@ class GroupLabels:
         """
         numbers: dict[int, list[str]] = {}
         for place in places:
-            numbers.setdefault(number_of(place), []).append(place)
+            numbers.setdefault(_number_of(place), []).append(place)
         self._own |= numbers.keys()
         for number, of_number in numbers.items():
             furthest, read = None, sum(offsets.get(place, 0) for place in of_number)
@@ -108,12 +109,12 @@ class GroupLabels:
         counted = (self._of.get(number) or self._new()).tallies
         self._of[number] = self._new()
         if (state := late["partitions"].get(str(number))) is not None:
-            self._of[number].restore(state, _part(peer.arrays, number))
+            self._of[number].restore(state, arrays_of(str(number), peer.arrays))
         self._of[number].tallies = counted
 
     def leave(self, places: Iterable[str]) -> None:
         """Note that partitions are gone; what is held of them is kept for who gets them."""
-        self._own.difference_update(map(number_of, places))
+        self._own.difference_update(map(_number_of, places))
 
     # As `LateLabels`
 
@@ -155,18 +156,16 @@ class GroupLabels:
     def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """Return what is held as JSON values and arrays, for `restore`."""
         found = {number: one.state() for number, one in self._of.items()}
-        arrays = {
-            f"{number}/{name}": array
-            for number, (_, of_number) in found.items()
-            for name, array in of_number.items()
-        }
+        arrays: dict[str, np.ndarray] = {}
+        for number, (_, own) in found.items():
+            arrays |= named_for(str(number), own)
         return {"partitions": {str(number): state for number, (state, _) in found.items()}}, arrays
 
     def restore(self, values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Continue from what `state` returned."""
         self._of = {int(number): self._new() for number in values["partitions"]}
         for number, one in self._of.items():
-            one.restore(values["partitions"][str(number)], _part(arrays, number))
+            one.restore(values["partitions"][str(number)], arrays_of(str(number), arrays))
 
     def settings(self) -> dict[str, str]:
         """Return the parameters as texts by name. A resumed run must have the same."""
@@ -176,11 +175,5 @@ class GroupLabels:
 _HELD = "held", "labels_held", "held_since_labels"
 
 
-def number_of(place: str) -> int:
-    """Return the number of a partition, ``topic[number]``."""
-    return int(place[place.rindex("[") + 1 : -1])
-
-
-def _part(arrays: Mapping[str, np.ndarray], number: int) -> dict[str, np.ndarray]:
-    start = f"{number}/"
-    return {n.removeprefix(start): array for n, array in arrays.items() if n.startswith(start)}
+def _number_of(place: str) -> int:
+    return topic_and_number(place)[1]

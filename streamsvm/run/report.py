@@ -1,6 +1,7 @@
 """The progress of a run, and its final report."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -25,6 +26,13 @@ def peak_memory() -> int | None:
     # macOS counts bytes, others kilobytes.
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def largest(counts: Mapping[str, int], n: int) -> str:
+    """Return the names of the n largest counts, as in ``a (12), b (3), ...``."""
+    most = sorted(counts, key=lambda name: -counts[name])
+    shown = ", ".join(f"{name} ({counts[name]:,})" for name in most[:n])
+    return f"{shown}, ..." if most[n:] else shown
 
 
 def _rate(rows: int, seconds: float) -> float:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from connectors.batch import Batch
-from connectors.kafka.producing import ScoredTopic
+from connectors.output import Output
 from connectors.source import Snapshot, Source, checked
 from streamsvm._compiling import clock
 from streamsvm.errors import ParameterError
@@ -84,8 +84,8 @@ class Run:
         compared with it, where it has a value. None: compared with the label; of a bag, any
         candidate is right. With a `ConceptLabeler`, the labels are bags then.
     output
-        The topic that predictions are produced to: of each event that is learnt, before that, and
-        of each whose label comes later, when it comes. None: there is none.
+        What takes predictions, such as a `ScoredTopic`: of each event that is learnt, before that,
+        and of each whose label comes later, when it comes. None: there is none.
 
     Raises
     ------
@@ -121,7 +121,7 @@ class Run:
         will_save: bool = False,
         max_classes: int | None = None,
         truth: str | None = None,
-        output: ScoredTopic | None = None,
+        output: Output | None = None,
     ) -> None:
         _check_reading(checked(source), epochs, limit, late)
         self.monitor = model if isinstance(model, TrackingMonitor) else None
@@ -174,7 +174,7 @@ class Run:
         return self._of_rows
 
     def _check_output(
-        self, output: ScoredTopic, late: LateLabels | None, checkpoint: Checkpoint | None
+        self, output: Output, late: LateLabels | None, checkpoint: Checkpoint | None
     ) -> None:
         if self.score.of_sentences is not None or (late is not None and late.delay is not None):
             raise ParameterError("output=: not for learners of sentences, nor for simulated delays")
@@ -287,7 +287,7 @@ class Run:
         assert self.checkpoint is not None
         peers = self.checkpoint.read_peers()
         if self._group is not None:
-            self._group.take_over(places, self.source.snapshot()["offsets"], peers)
+            self._group.take_over(places, self.source.offsets_in(self.source.snapshot()), peers)
         offsets: dict[str, int] = {}
         for peer in peers:
             for place, offset in peer.offsets.items():
@@ -307,6 +307,8 @@ class Run:
                 close()
             except Exception as error:
                 # The first error is the one that is shown.
+                if failure is not None:
+                    _log.debug("and at the end of the run: %s", error, exc_info=error)
                 failure = failure or error
         return failure
 

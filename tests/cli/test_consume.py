@@ -1,6 +1,5 @@
 """`streamsvm consume` against librdkafka's mock cluster: the real protocol, over TCP."""
 
-import asyncio
 import json
 import random
 import signal
@@ -274,46 +273,6 @@ def test_a_closed_checkpoint_is_not_written_when_the_group_is_left(cluster, tmp_
         # Another process may have it by now.
         path.unlink()
     assert not path.exists()
-
-
-@pytest.mark.slow
-def test_aiokafka(cluster, tmp_path):
-    aiokafka = pytest.importorskip("aiokafka", reason="pip install aiokafka")
-    address, producer = cluster
-    produce(producer, "async", [json.dumps(e).encode() for e in events(1000)], 2)
-    loop = asyncio.new_event_loop()
-
-    async def started():
-        consumer = aiokafka.AIOKafkaConsumer(
-            "async",
-            bootstrap_servers=address,
-            group_id="async",
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-        )
-        await consumer.start()
-        return consumer
-
-    path = tmp_path / "run.ckpt"
-    for limit, rows in ((300, 300), (None, 1000)):
-        consumer = loop.run_until_complete(started())
-        try:
-            source = KafkaSource(consumer, "label", loop=loop, idle=3.0, batch_size=100)
-            run = Run(source, streamsvm.LASVMClassifier(), limit=limit, checkpoint=Checkpoint(path))
-            report = run.execute()
-            committed = [consumer.committed(p) for p in sorted(consumer.assignment())]
-            committed = loop.run_until_complete(_all(committed))
-        finally:
-            loop.run_until_complete(consumer.stop())
-        assert report.learnt == report.rows
-        assert rows <= report.rows <= rows + 100
-        assert sum(filter(None, committed)) == report.rows
-    loop.close()
-    assert streamsvm.load(path).n_examples == 1000
-
-
-async def _all(coroutines):
-    return [await coroutine for coroutine in coroutines]
 
 
 # Faults of the broker

@@ -40,7 +40,7 @@ The command ends with one of four exit codes:
 | code | meaning |
 |---|---|
 | 0 | done |
-| 1 | the data or a file cannot be used; a file has no rows |
+| 1 | data or a file cannot be used or does not fit the model; a file has no rows |
 | 2 | wrong arguments |
 | 130 | interrupted by Ctrl-C or SIGTERM; the report was printed and the model saved |
 """

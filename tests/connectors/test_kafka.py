@@ -47,19 +47,22 @@ class Record(NamedTuple):
     value: bytes
 
 
-class Records:
-    """What kafka.KafkaConsumer.poll gives."""
+class KafkaPython:
+    """kafka.KafkaConsumer: an iterator, with partitions and methods of its own."""
 
     def __init__(self, records):
-        self.records = records
+        self.records = iter(records)
 
-    def poll(self, timeout_ms, max_records):
-        assert isinstance(timeout_ms, int)
-        found, self.records = self.records[:max_records], self.records[max_records:]
-        by_partition = {}
-        for record in found:
-            by_partition.setdefault((record.topic, record.partition), []).append(record)
-        return by_partition
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(self.records)
+
+    def poll(self, timeout_ms=0, max_records=None):
+        raise AssertionError("it is an iterator")
+
+    seek = commit = assignment = poll
 
 
 def event(i):
@@ -80,7 +83,7 @@ def test_every_client_gives_the_same_events():
     values = [event(i) for i in range(6)]
     confluent = KafkaSource(Confluent({0: values}), "label", topics=["t"], idle=0.01, timeout=0.01)
     python = KafkaSource(
-        Records([Record("t", 0, i, 2500, None, v) for i, v in enumerate(values)]),
+        KafkaPython([Record("t", 0, i, 2500, None, v) for i, v in enumerate(values)]),
         "label",
         idle=0.01,
         batch_size=4,
@@ -108,38 +111,17 @@ def test_timestamps():
     assert message_of(Record("t", 0, 0, 2500, None, b"")).seconds == 2.5
 
 
-class TopicPartition(NamedTuple):
-    topic: str
-    partition: int
-
-
-class AssignedRecords(Records):
-    """kafka.KafkaConsumer with partitions of its own."""
-
-    def __init__(self, records):
-        super().__init__(records)
-        self.seeks, self.commits = [], []
-
-    def assignment(self):
-        return {TopicPartition("t", 0)}
-
-    def seek(self, partition, offset):
-        self.seeks.append((partition, offset))
-
-    def commit(self, offsets):
-        self.commits.append({p.partition: (o.offset, o.leader_epoch) for p, o in offsets.items()})
-
-
-def test_kafka_python_seeks_and_commits():
-    pytest.importorskip("kafka")
-    consumer = AssignedRecords([Record("t", 0, i, 0, None, event(i)) for i in range(6)])
-    source = KafkaSource(consumer, "label", idle=0.01)
+def test_of_an_iterator_nothing_is_committed_and_what_was_read_is_skipped():
+    records = [Record("t", 0, i, 0, None, event(i)) for i in range(6)]
+    source = KafkaSource(KafkaPython(records), "label")
     source.resume({"source": "KafkaSource", "offsets": {"t[0]": 2, "t[1]": 5}})
-    assert consumer.seeks == [(TopicPartition("t", 0), 2)]
-    # A broker that knows less sends what was learnt already: it is passed over.
     assert [row for _, row, *_ in read(source)[0]] == [2, 3, 4, 5]
     source.settled(source.snapshot())
-    assert consumer.commits == [{0: (6, -1)}]
+    source.confirm()
+    assert source.lags == {} and source.failed_commits == 0
+    source.learnt_elsewhere = lambda places: {}
+    with pytest.raises(SourceError, match="--peers .* needs a consumer of confluent-kafka"):
+        next(source.batches())
 
 
 BAD = [
@@ -422,11 +404,16 @@ def _of_csv(text):
 
 def test_what_is_no_consumer_is_refused():
     class Async:
+        def __aiter__(self):
+            return self
+
         async def getmany(self, timeout_ms, max_records):
             return {}
 
-    with pytest.raises(TypeError, match="Async is asynchronous: give the event loop"):
-        KafkaSource(Async(), "y")
+    with pytest.raises(TypeError, match="Async is asynchronous: give an iterator of its messages"):
+        KafkaSource(Async(), "y", topics=["t"])
+    with pytest.raises(TypeError, match="KafkaPython is read as an iterator of messages: leave"):
+        KafkaSource(KafkaPython([]), "y", topics=["t"])
     with pytest.raises(TypeError, match="int is no consumer"):
         KafkaSource(3, "y")
     with pytest.raises(ValueError, match="batch_size"):

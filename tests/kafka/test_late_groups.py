@@ -1,6 +1,5 @@
 """Labels in a topic of their own, and groups: events and labels of a key meet, or it is refused."""
 
-import asyncio
 import contextlib
 import json
 import threading
@@ -144,46 +143,6 @@ def test_a_member_without_peers_is_refused_part_of_the_partitions(broker, tmp_pa
     said = "the group has read alone-events.* by another checkpoint, which holds the events"
     with pytest.raises(SourceError, match=said):
         topics.member("b", peers=False)
-
-
-@contextlib.contextmanager
-def run_of(client, topics, idle):
-    """Give a run with a consumer of another client."""
-    loop = None
-    given = {"bootstrap_servers": topics.address, "group_id": topics.group}
-    given |= {"enable_auto_commit": False, "auto_offset_reset": "earliest"}
-    if client == "kafka":
-        consumer = pytest.importorskip("kafka").KafkaConsumer(**given)
-    else:
-        loop, aiokafka = asyncio.new_event_loop(), pytest.importorskip("aiokafka")
-
-        async def started():
-            consumer = aiokafka.AIOKafkaConsumer(**given)
-            await consumer.start()
-            return consumer
-
-        consumer = loop.run_until_complete(started())
-    how = {"topics": topics.names, "labels": topics.names[1], "loop": loop, "idle": idle}
-    source = KafkaSource(consumer, "label", timeout=0.1, exclude=["id"], **how)
-    yield Run(source, SVMSGDClassifier(), late=LateLabels())
-    if loop is None:
-        source.close()
-    else:
-        loop.run_until_complete(consumer.stop())
-        loop.close()
-
-
-@pytest.mark.parametrize("client", ["kafka", "aiokafka"])
-def test_other_clients_are_refused_part_of_the_partitions(broker, tmp_path, client):
-    topics = Topics(broker.address, f"part-{client}", tmp_path)
-    for are_labels in (False, True):
-        topics.send(0, 100, are_labels)
-    with run_of(client, topics, 1.0) as alone:
-        assert alone.execute().learnt == 100
-    said = r"has \d of 8 partitions, and labels"
-    with run_of(client, topics, 20.0) as run, other_member(topics):
-        with pytest.raises(SourceError, match=said):
-            run.execute()
 
 
 def test_partitions_of_which_keys_cannot_meet_are_refused(broker, tmp_path):

@@ -5,8 +5,9 @@ import json
 import pytest
 from river import linear_model, preprocessing
 
-from connectors import KafkaSource, ScoredTopic
+from connectors import KafkaSource, MemorySource, ScoredTopic
 from connectors.kafka.messages import Message
+from connectors.output import Output
 from streamsvm import (
     ActiveLearner,
     Compare,
@@ -86,6 +87,21 @@ def test_predictions_are_made_before_the_event_is_learnt(wanted):
     })  # fmt: skip
     right = sum(one["prediction"] == y for one, (_, y) in zip(sent, EVENTS, strict=True))
     assert right == round(report.accuracy * report.scored)
+
+
+def test_an_output_of_ones_own_takes_predictions_of_any_source(tmp_path):
+    class Kept(Output):
+        def __init__(self):
+            self.found = []
+
+        def add(self, batch, rows, predictions, further, are_learnt=False):
+            self.found += predictions
+
+    output, checkpoint = Kept(), Checkpoint(tmp_path / "run.ckpt", every=50)
+    Run(
+        MemorySource(EVENTS), SVMSGDClassifier(seed=0), output=output, checkpoint=checkpoint
+    ).execute()
+    assert output.found == [label for label, _ in loop(SVMSGDClassifier(seed=0))]
 
 
 def test_what_is_predicted_is_the_same_if_probabilities_are_wanted():

@@ -14,7 +14,7 @@ from streamsvm.model_files import container as model_file
 from streamsvm.run import checkpoint as checkpoints
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
-from tests.consumers import Confluent, Partition
+from tests.consumers import Confluent
 
 N = 400  # messages in each partition
 MOMENTS = ("before the checkpoint", "before the commit", "after the commit")
@@ -96,14 +96,6 @@ def test_without_peers_the_window_is_there(tmp_path, monkeypatch):
     learn(Member(commits, [0]), tmp_path / "a.ckpt", None, monkeypatch, MOMENTS[1], 5)
     learn(Member(commits, [0]), tmp_path / "b.ckpt", None, monkeypatch)
     assert learnt(tmp_path) > N
-
-
-def test_clients_that_seek_by_themselves_pass_over_what_others_learnt():
-    source = KafkaSource(Member({}, []), "y", topics=["t"])
-    source.learnt_elsewhere = lambda places: {"t[0]": 50, "t[1]": 5}
-    source.resume({"source": "KafkaSource", "offsets": {"t[1]": 9}, "labels": "bool"})
-    source._forget_read([Partition("t", 0), Partition("t", 1)])
-    assert source.snapshot()["offsets"] == {"t[0]": 50, "t[1]": 9}
 
 
 def test_what_is_no_checkpoint_is_not_a_peer(tmp_path, monkeypatch):

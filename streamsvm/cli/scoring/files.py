@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import io
 import json
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,6 +35,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import decoded
 from streamsvm.model_files.replacing import sweep
 from streamsvm.run.sentence_feeder import are_sentences
+
+_log = logging.getLogger(__name__)
 
 _KEY = "streamsvm.predict"
 _SETTINGS = (
@@ -167,6 +170,10 @@ class Scorer:
     def compile_for(self, due: Sequence[int]) -> None:
         """Predict the first rows of a file, so that only one process compiles what that needs."""
         for i in due[:_MOST_TRIED]:
-            with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(Exception):
-                for _ in margins(self._model, self._open(i)[1]):
-                    return
+            try:
+                with contextlib.redirect_stderr(io.StringIO()):
+                    for _ in margins(self._model, self._open(i)[1]):
+                        return
+            except Exception as error:
+                # It is told when the file is scored.
+                _log.debug("%s: nothing is compiled with it: %s", self.names[i], error)

@@ -4,7 +4,7 @@ import argparse
 import hashlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from connectors import Batch, KafkaSource, ScoredTopic
 from connectors.errors import SourceError
+from connectors.kafka.producing import ScoredMessages
 from connectors.kafka.reachable import Heard
-from connectors.source import SourceAround
+from connectors.source import Snapshot, SourceAround
 from streamsvm.cli.evaluate import Errors, check_fit, error_in_words, margins
 from streamsvm.cli.outputs import check_ending, check_file, write_tables
 from streamsvm.cli.parser import positive, say, split, whole
@@ -33,6 +34,7 @@ from streamsvm.cli.topics import (
     texts_of,
 )
 from streamsvm.errors import ParameterError
+from streamsvm.labels.label_column import objects
 from streamsvm.model_files.container import load
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.feeder import by_text
@@ -111,7 +113,7 @@ def _scored(
     options: argparse.Namespace,
     model: Model,
     read: "_Read",
-    output: ScoredTopic,
+    output: ScoredMessages,
     errors: Errors | None,
 ) -> tuple[int, int]:
     """Produce predictions; return how many messages there were, and those without one."""
@@ -133,9 +135,7 @@ def _scored(
             if errors is not None:
                 errors.add(batch, usable, values)
             predicted = np.full(len(batch), None, object)
-            predicted[usable] = np.array(
-                [*learner.targets.labels_of(values[usable]), None], object
-            )[:-1]
+            predicted[usable] = objects(learner.targets.labels_of(values[usable]))
             further: dict[str, Any] = {}
             if not usable.all():
                 further["reason"] = [None if one else _UNUSABLE for one in usable.tolist()]
@@ -168,21 +168,19 @@ def _scored(
     return rows, unusable
 
 
-class _Lines(ScoredTopic):
+class _Lines(ScoredMessages):
     """Writes predictions to the standard output, a line each."""
 
-    def __init__(self, source: KafkaSource, **options: Any) -> None:
-        super().__init__(None, "standard output", source, **options)
-
-    def _send(self, value: bytes | None, key: Any, **more: Any) -> None:
-        sys.stdout.write(f"{(value or b'').decode()}\n")
+    def _write(self, messages: Iterable[tuple[bytes, Any]]) -> None:
+        for value, _ in messages:
+            sys.stdout.write(f"{value.decode()}\n")
         self._is_open = True
 
-    def is_due(self, snapshot: Any) -> bool:
+    def is_due(self, snapshot: Snapshot | None) -> bool:
         """Tell whether lines were written since the last commit."""
         return self._is_open
 
-    def commit(self, snapshot: Any, mark: str = "") -> None:
+    def commit(self, snapshot: Snapshot, mark: str = "") -> None:
         """Commit the offsets of a snapshot of the source: what is up to there was written."""
         sys.stdout.flush()
         self._source.settled(snapshot)
@@ -244,7 +242,7 @@ def _source_from(options: argparse.Namespace, model: Model) -> KafkaSource:
     )
 
 
-def _output_from(options: argparse.Namespace, source: KafkaSource) -> ScoredTopic:
+def _output_from(options: argparse.Namespace, source: KafkaSource) -> ScoredMessages:
     """Return what takes the predictions."""
     digest = hashlib.sha256(Path(options.model).read_bytes()).hexdigest()
     how: dict[str, Any] = {
@@ -253,7 +251,7 @@ def _output_from(options: argparse.Namespace, source: KafkaSource) -> ScoredTopi
         "model": f"{Path(options.model).name} {digest[:12]}",
     }
     if options.output_topic is None:
-        output: ScoredTopic = _Lines(source, **how)
+        output: ScoredMessages = _Lines(source, **how)
     else:
         # What a killed process leaves open is in the way of readers until it is over, or until the
         # same member comes back, if it has a name.

@@ -13,7 +13,7 @@ import pyarrow as pa
 from connectors.batch import Batch
 from streamsvm.errors import FeatureError
 from streamsvm.labels.given import labels_of_predictions
-from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
+from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs, objects
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.feeder import Feeder
@@ -34,7 +34,7 @@ class Taken:
         self._feeder, self._labels, self._n_given = feeder, labels, len(given)
         self.pairs = Pairs()
         self.predicted = np.full(len(labels), None, object)
-        self.predicted[: len(given)] = np.array([*given, None], object)[:-1]
+        self.predicted[: len(given)] = objects(given)
         self.are_good = np.ones(len(labels), bool)
         self.is_awaited = np.ones(len(labels), bool)
 

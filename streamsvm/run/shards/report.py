@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from streamsvm.run.report import largest
+
 
 @dataclass
 class Round:
@@ -75,10 +77,8 @@ class ShardsReport:
     @property
     def far_values(self) -> str:
         """How many values are far from the mean, and of which features: `clipped` as a text."""
-        most = sorted(self.clipped, key=lambda name: -self.clipped[name])
-        shown = ", ".join(f"{name} ({self.clipped[name]:,})" for name in most[:5])
-        more = f", and {len(most) - 5:,} more features" if most[5:] else ""
-        return f"values far from the mean, which count less in the scale: {shown}{more}"
+        most = largest(self.clipped, 5)
+        return f"values far from the mean, which count less in the scale: {most}"
 
     @classmethod
     def from_json(cls, content: dict[str, Any]) -> ShardsReport:
