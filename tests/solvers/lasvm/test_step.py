@@ -187,32 +187,6 @@ def test_each_row_does_what_the_slow_twin_does(schedule, kernel):
     assert compared > 60
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    st.integers(0, 2**31),
-    st.lists(st.integers(1, 90), min_size=1, max_size=6),
-    st.sampled_from(ALL),
-    st.sampled_from([PAPERS, NEAR]),
-)
-def test_batches_caches_and_capacities_do_not_change_a_bit(seed, cuts, kernel, schedule):
-    x, y = problem(seed, sum(cuts), 3, noise=1.0)
-    cost = np.full(len(y), 3.0)
-    one = Stream(x, y, cost, kernel, schedule, capacity=512)
-    for r in range(len(y)):
-        one.learn(r, r + 1)
-    for cache_bytes, capacity in ((0, 32), (10**7, 512)):
-        many = Stream(x, y, cost, kernel, schedule, cache_bytes, capacity)
-        start = 0
-        for size in cuts:
-            many.learn(start, start + size)
-            start += size
-        np.testing.assert_array_equal(many.margins, one.margins)
-        np.testing.assert_array_equal(many.coefficients(), one.coefficients())
-        many.finish()
-    one.finish()
-    np.testing.assert_array_equal(many.coefficients(), one.coefficients())
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**31), st.sampled_from(ALL), st.sampled_from([0.1, 1.0, 10.0]))
 def test_some_epochs_reach_libsvms_optimum(seed, kernel, C):

@@ -234,29 +234,6 @@ def assert_same_bits(stream, other):
         np.testing.assert_array_equal(mine, theirs[name], err_msg=name)
 
 
-@pytest.mark.parametrize(
-    ("schedule", "window"), [*WAYS, *(pytest.param(*w, marks=of_tracking_bounds) for w in BOUNDED)]
-)
-@settings(max_examples=6, deadline=None)
-@given(seed=st.integers(0, 2**31), cuts=st.lists(st.integers(1, 90), min_size=1, max_size=5))
-def test_batches_caches_and_capacities_do_not_change_a_bit(schedule, window, seed, cuts):
-    x, y = problem(seed, sum(cuts), 3, noise=1.0)
-    rows = np.arange(len(y))
-    # A second epoch, over some rows.
-    rows = np.concatenate([rows, rows[::2]])
-    cost = unequal(seed, len(y), C=3.0)
-    one = TrackingStream(x, y, cost, RBF, schedule, seed, window, capacity=512)
-    for k in rows:
-        one.learn([k])
-    for cache_bytes, capacity in ((0, 32), (10**7, 512)):
-        many = TrackingStream(x, y, cost, RBF, schedule, seed, window, cache_bytes, capacity)
-        start = 0
-        for size in (*cuts, len(rows)):
-            many.learn(rows[start : start + size])
-            start += size
-        assert_same_bits(many, one)
-
-
 def test_a_state_that_was_sent_goes_on_as_if_it_had_stayed():
     x, y = problem(6, 120, 3)
     stay = TrackingStream(x, y, 2.0, RBF, SUPPORT, window=50).all()
