@@ -83,10 +83,7 @@ def test_the_report_says_where_a_small_delta_leaves_a_large_gap(capsys):
     ("command", "words"),
     [
         ("replay data.parquet --target y --save data.parquet", "--save .* replace the input"),
-        (
-            "replay data.parquet --target y --checkpoint c --save ./c",
-            "replace the file of --save",
-        ),
+        ("replay data.parquet --target y --checkpoint c --save ./c", "replace the file of --save"),
         ("predict m.svm data.parquet -o data.parquet", "--output .* replace the input"),
         ("predict m.svm data.parquet -o m.svm", "--output m.svm would replace the model"),
     ],

@@ -80,10 +80,7 @@ def test_a_snapshot_of_something_else(path, opened):
     ):
         with pytest.raises(SnapshotError, match="not a snapshot"):
             opened(path).resume(spoilt)
-    for spoilt in (
-        {**snapshot, "size": 10**6},
-        {**snapshot, "head": "0"},
-    ):
+    for spoilt in ({**snapshot, "size": 10**6}, {**snapshot, "head": "0"}):
         with pytest.raises(SnapshotError, match="another file"):
             opened(path).resume(spoilt)
     for settings, said in (({"label": 0}, "label=0"), ({"separator": " "}, "separator=' '")):

@@ -29,11 +29,7 @@ def test_batches_hold_the_union_of_the_features():
         "t=y": [0.0, 0.0, 1.0],
     }
     assert batch.labels.to_pylist() == [True, False, None]
-    assert [x for x, _, _ in batch.events()] == [
-        {"a": 1.0, "t=x": 1.0},
-        {},
-        {"b": 2.5, "t=y": 1.0},
-    ]
+    assert [x for x, _, _ in batch.events()] == [{"a": 1.0, "t=x": 1.0}, {}, {"b": 2.5, "t=y": 1.0}]
 
 
 def test_batches_have_the_size_asked_for():

@@ -1,154 +1,16 @@
 """What clients that run in a loop make safe before a partition goes to another member."""
 
 import asyncio
-import json
-import threading
-import time
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 
 pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
 
-import streamsvm
 from connectors import KafkaSource, SourceError
 from connectors.kafka.messages import Message
 from connectors.kafka.rebalance import AwaitedHandover, Handover, handover_of
-from streamsvm.model_files import container as model_file
-from streamsvm.run.checkpoint import Checkpoint
-from streamsvm.run.runner import Run
-from tests import brokers
-
-N = 1200
-# Tansu lets a group wait for half a session.
-SETTINGS = {
-    "enable_auto_commit": False,
-    "auto_offset_reset": "earliest",
-    "session_timeout_ms": 6000,
-    "heartbeat_interval_ms": 300,
-}
-
-
-@pytest.fixture(scope="module")
-def broker():
-    with brokers.tansu() as address:
-        yield address
-
-
-def produce(address, topic, first, last):
-    """Produce events to two partitions, whose numbers tell them apart."""
-    noise = np.random.default_rng(first).normal(size=last - first).tolist()
-    events = [{"id": i, "a": a, "label": a > 0} for i, a in enumerate(noise, first)]
-    brokers.produce(address, topic, [json.dumps(e).encode() for e in events], 2)
-
-
-class KafkaPython:
-    """A consumer of kafka-python."""
-
-    def __init__(self, address, group):
-        kafka = pytest.importorskip("kafka", reason="pip install kafka-python")
-        settings = SETTINGS | {"bootstrap_servers": address, "group_id": group}
-        self.consumer, self.loop = kafka.KafkaConsumer(**settings), None
-
-    def close(self):
-        self.consumer.close()
-
-
-class AioKafka:
-    """A consumer of aiokafka, with a loop of its own."""
-
-    def __init__(self, address, group):
-        aiokafka = pytest.importorskip("aiokafka", reason="pip install aiokafka")
-        self.loop = asyncio.new_event_loop()
-        settings = SETTINGS | {"bootstrap_servers": address, "group_id": group}
-
-        async def started():
-            consumer = aiokafka.AIOKafkaConsumer(**settings)
-            await consumer.start()
-            return consumer
-
-        self.consumer = self.loop.run_until_complete(started())
-
-    def close(self):
-        self.loop.run_until_complete(self.consumer.stop())
-        self.loop.close()
-
-
-CLIENTS = {"kafka-python": KafkaPython, "aiokafka": AioKafka}
-
-
-class Member:
-    """One member of the group, that learns in a thread and keeps the numbers of its events."""
-
-    def __init__(self, client, address, topic, path, pause):
-        self.seen, self.errors, self.path, self.pause = [], [], path, pause
-        self.thread = threading.Thread(target=self._run, args=(client, address, topic))
-        self.is_over = False
-        self.thread.start()
-
-    def _run(self, client, address, topic):
-        try:
-            made = CLIENTS[client](address, topic)
-            options = {"topics": [topic], "loop": made.loop, "decode": self._decoded}
-            source = KafkaSource(made.consumer, "label", batch_size=20, timeout=0.2, **options)
-            checkpoint = Checkpoint(self.path, every=10**9)  # at rebalances and at the end only
-            model = streamsvm.LASVMClassifier(max_support_vectors=50)
-            Run(source, model, checkpoint=checkpoint, should_stop=self._should_stop).execute()
-            made.close()
-        except BaseException as error:
-            self.errors.append(error)
-
-    def _decoded(self, payload):
-        event = json.loads(payload)
-        self.seen.append(event.pop("id"))
-        return event
-
-    def _should_stop(self):
-        time.sleep(self.pause)
-        return self.is_over
-
-    def wait_for(self, n):
-        end = time.monotonic() + 120
-        while len(self.seen) < n and not self.errors:
-            assert time.monotonic() < end, f"{len(self.seen)} events in 120 s"
-            time.sleep(0.01)
-        assert not self.errors, self.errors
-
-    def end(self):
-        self.is_over = True
-        self.thread.join(60)
-        assert not self.errors, self.errors
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("client", CLIENTS)
-def test_what_one_learnt_the_other_does_not(client, broker, tmp_path):
-    address, name = broker, f"shared-{client}"
-    brokers.make_topic(address, name, 2)
-    produce(address, name, 0, 1000)
-    first = Member(client, address, name, tmp_path / "first.ckpt", pause=0.1)
-    try:
-        # All of one partition, and some of the other.
-        first.wait_for(700)
-        second = Member(client, address, name, tmp_path / "second.ckpt", pause=0.0)
-        try:
-            produce(address, name, 1000, N)
-            second.wait_for(50)
-            given_up = model_file.read(tmp_path / "first.ckpt")[1]["states"]
-            n_rows, offsets = given_up["report"]["rows"], given_up["place"]["snapshot"]["offsets"]
-            assert 700 <= n_rows < N
-            assert sum(offsets.values()) == n_rows
-            end = time.monotonic() + 120
-            while len(first.seen) + len(second.seen) < N:
-                assert time.monotonic() < end, (len(first.seen), len(second.seen))
-                time.sleep(0.05)
-        finally:
-            second.end()
-    finally:
-        first.end()
-    assert sorted(first.seen + second.seen) == list(range(N))
 
 
 class BusyError(Exception):

@@ -195,8 +195,7 @@ def test_memory_stays_below_what_the_documentation_says(n_classes, d, n_nonzero)
 
 
 @pytest.mark.parametrize(
-    "n_classes",
-    slow_but([2, 4], 2, compiling="LASVM of several classes dense"),
+    "n_classes", slow_but([2, 4], 2, compiling="LASVM of several classes dense")
 )
 def test_support_vectors_are_bounded(n_classes, tmp_path):
     x, y = stream(1700, turn=1300, n_classes=n_classes, noise=0.3)

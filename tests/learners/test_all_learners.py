@@ -348,6 +348,8 @@ def test_predictions_before_any_label(cls, parameters, tmp_path):
         assert model.predict_proba_many(table).column_names in ([], ["False", "True"])
         assert len(model.decision_function_many(rows)) == 2
         assert not model.decision_function_one(x)
+        if hasattr(model, "finish"):
+            model.finish()
         assert model.n_examples == 0 and model.memory_usage >= 0
 
 

@@ -88,8 +88,7 @@ def test_it_is_nearly_so_before_finish(name, make):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"reserve": 0}, {"reserve": 30}, {"sparse": True}, {"tau": 1e-5}],
+    "changes", [{"reserve": 0}, {"reserve": 30}, {"sparse": True}, {"tau": 1e-5}]
 )
 def test_settings(changes):
     for name in ("one value", "a flag", "two flags, 99/1", "nearly one value"):

@@ -99,12 +99,7 @@ def test_a_run_with_a_monitor():
 
 
 def test_wrong_parameters_are_refused():
-    for options in (
-        {"candidates": 0},
-        {"reprocess": -1},
-        {"max_support_vectors": 1},
-        {"tau": 0.0},
-    ):
+    for options in ({"candidates": 0}, {"reprocess": -1}, {"max_support_vectors": 1}, {"tau": 0.0}):
         with pytest.raises(ParameterError, match=next(iter(options))):
             LaRankClassifier(**options)
     with pytest.raises(ParameterError, match="balanced"):

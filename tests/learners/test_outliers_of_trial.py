@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
-from streamsvm.models.kernel.feature_scales import (
-    HIGH,
-    LOW,
-    NO_LIMIT,
-    FeatureScales,
-    limits_of,
-)
+from streamsvm.models.kernel.feature_scales import HIGH, LOW, NO_LIMIT, FeatureScales, limits_of
 from streamsvm.support.feature_statistics import VARIANCE
 from tests.learners.test_trial import learnt
 from tests.reference.slow_scales import SlowScale

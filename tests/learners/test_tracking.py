@@ -147,14 +147,6 @@ def test_a_kernel_with_a_negative_diagonal_is_refused_and_changes_nothing():
     assert model.dual == before and model.n_examples == 2
 
 
-def test_before_any_label():
-    model = TrackingSVMClassifier()
-    assert model.predict_one({"a": 1.0}) is None and model.kappa == 0.0
-    assert model.certificate.value is None and "no example" in model.certificate.reason
-    assert model.duality_gap() == 0.0 and model.n_kept == 0 and model.memory_usage == 0
-    model.finish()
-
-
 @pytest.mark.parametrize("kernel", [kernels.RBF(gamma=0.5), kernels.Linear()])
 def test_the_norm_is_that_of_the_average_that_predicts(kernel):
     draws = np.random.default_rng(0)

@@ -287,8 +287,7 @@ def test_statistics_are_those_of_the_others():
 
 
 @pytest.mark.parametrize(
-    "name",
-    slow_but(["two", "three", RARE, "larank"], "two", "three", "larank", compiling=SPARSE),
+    "name", slow_but(["two", "three", RARE, "larank"], "two", "three", "larank", compiling=SPARSE)
 )
 def test_probabilities_are_calibrated_anew_by_the_others(name):
     model = learnt(name, stream(name))

@@ -145,7 +145,7 @@ CONTRADICTIONS = {
         [
             {"factors": lambda a: np.ones(9, np.float32)},
             {"factors": lambda a: a * np.nan},
-            {"relevant": lambda v: 1},
+            {"relevant": lambda v: -1},
             {"C_": lambda v: -1.0},
             {"scales": lambda a: -np.abs(a)},
             {"is_flag": lambda a: np.zeros(9, a.dtype)},
@@ -215,11 +215,7 @@ CONTRADICTIONS = {
             {"model_1_bit_columns": first(2)},
         ],
     ),
-    "scaler": (
-        StandardScaler,
-        9,
-        [{"statistics": at(row, value=-1.0)} for row in (0, 2, 3, 4, 7)],
-    ),
+    "scaler": (StandardScaler, 9, [{"statistics": at(row, value=-1.0)} for row in (0, 2, 3, 4, 7)]),
     "ranks": (
         lambda: RankBits(n_bits=2),
         9,

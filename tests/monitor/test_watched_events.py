@@ -2,7 +2,6 @@
 
 import contextlib
 import pickle
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -22,6 +21,7 @@ from streamsvm.learners.bases.learner import Learner
 from streamsvm.monitor.sample import PassedBy
 from streamsvm.support.rows import shape
 from tests.interruptions import interrupted
+from tests.learners.test_events import general
 from tests.monitor.test_tracker import untimed
 from tests.slow import slow_but
 
@@ -31,16 +31,6 @@ LEARNERS = {
     "LASVM": LASVMClassifier,
     "tracking": TrackingSVMClassifier,
 }
-
-
-@contextlib.contextmanager
-def general_path():
-    """Have all events take the general path."""
-    with (
-        mock.patch.object(Learner, "_predict_event", lambda *a: (-1, None)),
-        mock.patch.object(Learner, "_learn_event", lambda *a: False),
-    ):
-        yield
 
 
 def stream(n, seed, k=2):
@@ -78,7 +68,7 @@ def test_a_monitor_sees_the_same_as_by_the_general_path(name, params, scores, se
         k, params = 2, {**params, "seed": 1}
     monitors = []
     cls = LEARNERS[name]
-    for path in (contextlib.nullcontext, general_path):
+    for path in (contextlib.nullcontext, general):
         metric = {"F1": metrics.MacroF1, "probabilities": metrics.CrossEntropy}.get(scores)
         monitor = TrackingMonitor(
             cls(**params), every=every, metrics=metric and metric(), sample=5, seed=seed
@@ -90,8 +80,8 @@ def test_a_monitor_sees_the_same_as_by_the_general_path(name, params, scores, se
                 monitor.predict_one(x)
                 monitor.learn_one(x, y, *((2.0,) if i % 7 == 3 else ()))
         monitors.append(monitor)
-    fast, general = map(seen_by, monitors)
-    assert fast == general
+    fast, slow = map(seen_by, monitors)
+    assert fast == slow
     assert len(fast[0]) >= 2 and fast[0][-1]["accuracy"] is not None
 
 
@@ -149,7 +139,7 @@ def test_an_unwatched_copy_of_a_watched_model_goes_on():
 @pytest.mark.parametrize("name", LEARNERS)
 def test_a_monitor_that_comes_later(name, metric):
     seen = []
-    for path in (contextlib.nullcontext, general_path):
+    for path in (contextlib.nullcontext, general):
         model = LEARNERS[name](**({} if "SGD" in name else {"seed": 1}))
         events = stream(300, 3)
         with path():

@@ -11,12 +11,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm import (
-    RankBits,
-    StandardScaler,
-    SVMSGDClassifier,
-    predict_then_learn_many,
-)
+from streamsvm import RankBits, StandardScaler, SVMSGDClassifier, predict_then_learn_many
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import frames
 from streamsvm.model_files.codec import to_file

@@ -25,11 +25,7 @@ from streamsvm import (
     TrackingSVMClassifier,
     kernels,
 )
-from streamsvm.errors import (
-    CheckpointError,
-    ParameterError,
-    UnwritableModelFileError,
-)
+from streamsvm.errors import CheckpointError, ParameterError, UnwritableModelFileError
 from streamsvm.model_files import container as model_file
 from streamsvm.monitor.watched import learner_of
 from streamsvm.run.checkpoint import Checkpoint

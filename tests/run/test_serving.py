@@ -124,10 +124,7 @@ def test_serving_gives_whole_pipelines_and_never_waits():
 
 
 def test_serving_a_run_a_monitor_and_a_classifier_of_rivers():
-    for model in (
-        TrackingMonitor(LASVMClassifier()),
-        naive_bayes.GaussianNB(),
-    ):
+    for model in (TrackingMonitor(LASVMClassifier()), naive_bayes.GaussianNB()):
         serving = Serving(model, seconds=0.0)
         Run(MemorySource(EVENTS[:300]), model, on_progress=serving.refresh).execute()
         serving.refresh()

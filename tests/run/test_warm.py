@@ -102,14 +102,6 @@ def test_nothing_is_compiled_or_loaded_late(model):
     assert run(SPECIALISATIONS + LEARNS.format(model=model, prepare=prepare)) == ["True"]
 
 
-@pytest.mark.slow
-@compiled
-def test_nothing_is_compiled_late_after_warm():
-    prepare = "streamsvm.warm(model)"
-    program = LEARNS.format(model="SVMSGDClassifier()", prepare=prepare)
-    assert run(SPECIALISATIONS + program) == ["True"]
-
-
 @pytest.fixture
 def rehearsed(monkeypatch):
     seen = []
@@ -252,20 +244,6 @@ def test_an_interruption_of_warm_leaves_no_watcher(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         streamsvm.warm(SVMSGDClassifier, progress=lambda now: None)
     assert _compiling.watchers == before
-
-
-@pytest.mark.slow
-@compiled
-def test_warm_counts_functions(tmp_path):
-    """Once they are compiled, the cache has them."""
-    program = """
-import streamsvm
-seen = []
-transformers = [streamsvm.StandardScaler, streamsvm.RandomFourierFeatures]
-print(streamsvm.warm(transformers, progress=seen.append) == seen[-1].functions > 4, seen[-1][:3])
-print(streamsvm.warm(transformers))
-"""
-    assert run(program, NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "(2,", "2,", "'')", "0"]
 
 
 OF_SENTENCES = """

@@ -6,10 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from streamsvm import (
-    LASVMClassifier,
-    SVMSGDClassifier,
-)
+from streamsvm import LASVMClassifier, SVMSGDClassifier
 from streamsvm.support.writable import own_copies
 
 

@@ -286,11 +286,7 @@ def test_the_gap_is_primal_minus_dual():
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    st.lists(st.floats(-5, 5), min_size=2, max_size=8),
-    st.integers(0, 7),
-    st.floats(0.01, 10.0),
-)
+@given(st.lists(st.floats(-5, 5), min_size=2, max_size=8), st.integers(0, 7), st.floats(0.01, 10.0))
 def test_a_block_is_projected_onto_its_constraints(values, own, cost):
     v, own = np.array(values), own % len(values)
     theta = shift_onto(v, own, cost)

@@ -177,8 +177,7 @@ def check(own):
 
 
 @pytest.mark.parametrize(
-    "is_sparse",
-    slow_but([False, True], False, compiling="LASVM of several classes sparse"),
+    "is_sparse", slow_but([False, True], False, compiling="LASVM of several classes sparse")
 )
 @pytest.mark.parametrize(
     "within", slow_but([UNBOUNDED, Window(60.0), bounds_of(None, 30)], UNBOUNDED)

@@ -44,12 +44,7 @@ WAYS = [
     (SUPPORT, 0),
     (SUPPORT._replace(process=0.0, tau=0.05), 25),
 ]
-BOUNDED = [
-    (SAMPLE, 0),
-    (limited(MERGE), 0),
-    (limited(MERGE), 25),
-    (limited(MERGE_MEAN), 25),
-]
+BOUNDED = [(SAMPLE, 0), (limited(MERGE), 0), (limited(MERGE), 25), (limited(MERGE_MEAN), 25)]
 SOME_SAMPLE = pytest.param(SAMPLE, marks=of_tracking_bounds)
 
 

@@ -12,12 +12,7 @@ import streamsvm
 from streamsvm import Chain, LaRankSequenceLabeler, SequencePA, SequencePerceptron
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.structured import vocabulary
-from streamsvm.structured.sequences import (
-    exact,
-    greedy,
-    inference,
-    sentence_patterns,
-)
+from streamsvm.structured.sequences import exact, greedy, inference, sentence_patterns
 from streamsvm.structured.sequences.pairs import new_scratch
 
 CLASSES = [LaRankSequenceLabeler, SequencePerceptron, SequencePA]
