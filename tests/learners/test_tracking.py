@@ -80,15 +80,6 @@ def test_finish_reaches_the_optimum_of_what_is_kept(name):
     model.learn_many(x, y)
 
 
-def test_epochs_step_on_what_is_kept_already():
-    x, y = rows(150)
-    ids = np.arange(1, 151)
-    model = make("default")
-    for _ in range(3):
-        model.learn_many(x, y, ids=ids)
-    assert model.n_kept == 150 and model.state.info[0].n_seen == 450
-
-
 def test_seeds():
     x, y = rows(200)
     a, b, c = (TrackingSVMClassifier(seed=s) for s in (1, 1, 2))

@@ -13,13 +13,10 @@ import streamsvm
 from streamsvm import (
     AdaptiveSVMClassifier,
     LaRankClassifier,
-    LaRankSequenceLabeler,
     LASVMClassifier,
     Nystroem,
     RandomFourierFeatures,
     RankBits,
-    SequencePA,
-    SequencePerceptron,
     StandardScaler,
     SVMSGDClassifier,
     _compile,
@@ -34,7 +31,6 @@ from streamsvm.run import warm as warming
 from tests.slow import slow_but
 
 ROOT = Path(__file__).resolve().parents[2]
-SEQUENCES = (LaRankSequenceLabeler, SequencePA, SequencePerceptron)
 compiled = pytest.mark.skipif(not _compile.JIT, reason="compiled code is switched off")
 
 # Counts what is compiled or loaded: the cache may have it already, but not the process.

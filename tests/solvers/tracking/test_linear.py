@@ -16,7 +16,6 @@ from tests.reference.tracking_stream import (
     TrackingStream,
     check_active_set,
     check_after_every_row,
-    check_finishing,
     problem,
     twin_of,
     unequal,
@@ -184,11 +183,3 @@ def test_examples_that_come_again_and_rows_without_weight():
             slow.learn(k)
         np.testing.assert_allclose(stream.of_rows(stream.state.alpha), y * slow.a, atol=1e-9)
     assert stream.info.n_seen == 3 * 45 and not stream.of_rows(stream.state.alpha)[::4].any()
-
-
-@pytest.mark.parametrize("window", [0, 40])
-def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(window):
-    x, y = problem(9, 80, 3)
-    stream = LinearStream(x, y, unequal(9, 80), window=window).all()
-    check_finishing(stream)
-    np.testing.assert_array_equal(stream.state.w_average, stream.state.w)

@@ -20,7 +20,6 @@ from tests.reference.tracking_stream import (
     TOTALS,
     TrackingStream,
     check_after_every_row,
-    check_finishing,
     problem,
     twin_of,
     unequal,
@@ -238,22 +237,6 @@ def test_a_state_that_was_sent_goes_on_as_if_it_had_stayed():
     assert_same_bits(sent, stay)
 
 
-def test_rows_without_weight_are_passed_over():
-    x, y = problem(7, 80, 3)
-    cost = unequal(7, 80)
-    skipped = np.arange(80) % 3 == 1
-    cost[skipped] = 0.0
-    with_them = TrackingStream(x, y, cost, RBF, window=20).all()
-    without = TrackingStream(x, y, cost, RBF, window=20).learn(np.flatnonzero(~skipped))
-    for name in ("alpha", "average"):
-        np.testing.assert_array_equal(
-            with_them.of_rows(getattr(with_them.state, name)),
-            without.of_rows(getattr(without.state, name)),
-        )
-    assert with_them.info.n_seen == without.info.n_seen == (~skipped).sum()
-    assert np.isfinite(with_them.margins).all()
-
-
 def test_K_follows_the_largest_kernel_value():
     x, y = problem(8, 40, 2)
     kernel = kernels.Polynomial(degree=2, gamma=0.5)
@@ -264,18 +247,6 @@ def test_K_follows_the_largest_kernel_value():
         stream.learn([k])
         steps += max(3, int(np.ceil(1.7 * float(stream.diagonal[: k + 1].max()))))
         assert stream.info.n_steps == steps
-
-
-@pytest.mark.parametrize("kernel", ALL, ids=repr)
-@pytest.mark.parametrize("window", [0, 40])
-def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(kernel, window):
-    x, y = problem(9, 80, 3)
-    cost = unequal(9, 80, C=3.0)
-    stream = TrackingStream(x, y, cost, kernel, PLAIN._replace(tau=0.01), window=window).all()
-    check_finishing(stream, rel=1e-8)
-    np.testing.assert_array_equal(stream.state.average, stream.state.alpha)
-    if not window:
-        stream.all().check(rel=1e-8)
 
 
 def test_another_kernel_is_another_dual_and_the_change_is_booked():
