@@ -10,11 +10,15 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from river import datasets
 
+from connectors import MemorySource
 from streamsvm import RankBits, StandardScaler, SVMSGDClassifier, predict_then_learn_many
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import frames
 from streamsvm.model_files.codec import to_file
+from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.runner import Run
 from tests.reference.slow_rank_bits import SlowFeature
 
 # Quarters, so that quantiles of few values, 1 / 8 apart, are exact in single precision.
@@ -196,6 +200,25 @@ def test_what_is_refused_changes_nothing():
             RankBits(n_bits=n)
     with pytest.raises(ParameterError, match="use a regular expression"):
         RankBits(one_hot="(")
+
+
+@pytest.mark.parametrize("delay", [1, 30])
+def test_late_labels_give_the_model_of_single_events(delay):
+    items = [(x, y == "path") for x, y in datasets.ImageSegments().take(500)]
+    model, bits, learner = RankBits() | SVMSGDClassifier(), RankBits(), SVMSGDClassifier()
+    report = Run(MemorySource(items), model, late=LateLabels(delay=delay)).execute()
+    assert report.rows == 500 and report.accuracy > 0.9
+    for i in range(500 + delay):
+        # Bits are learnt as an event comes, and are those of now as its label comes.
+        if i >= delay:
+            x, y = items[i - delay]
+            learner.learn_one(bits.transform_one(x), y)
+        if i < 500:
+            bits.learn_one(items[i][0])
+    assert model[0].edges == bits.edges
+    for x, _ in items[:50]:
+        expected = learner.decision_function_one(bits.transform_one(x))
+        assert model[-1].decision_function_one(model[0].transform_one(x)) == expected
 
 
 def test_room_for_bits_is_bounded(monkeypatch):
