@@ -171,19 +171,6 @@ def test_sparse_rows_and_new_features_and_classes(n_classes):
     assert model.waiting.n_seeds.tolist() == [SEEDS] * n_classes
 
 
-def test_ids_of_a_further_epoch_are_not_learnt_again():
-    X, y = as_batch(list(stream(200)))
-    model = LASVMClassifier(**KERNEL, selection=Active(candidates=10, share=0.1))
-    taken = []
-    for _ in range(12):
-        model.learn_many(X, y, ids=np.arange(1, 201))
-        taken.append(model.waiting.n_taken)
-    assert taken[0] < taken[5] < taken[-1] <= 200
-    entered = model.support_vectors().entered
-    assert len(set(entered.tolist())) == len(entered)
-    assert model.n_examples == taken[-1]
-
-
 @pytest.mark.parametrize("rule", [Active(5, 0.3), Gradient(20, 0.5), AutoActive(9, 2)])
 def test_ids_in_any_batches_and_repeated_are_learnt_once(rule):
     X, y = as_batch(list(stream(300)))
