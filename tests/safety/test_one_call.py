@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import streamsvm
 from streamsvm import (
     ActiveLearner,
     Compare,
@@ -138,8 +139,30 @@ def test_all_calls_are_refused_in_the_middle_of_learning_and_predicting(name):
         assert model.decision_function_one(x) == twin.decision_function_one(x)
 
 
+OF_SCALER = {
+    "learn": lambda scaler: scaler.learn_one({"a": 1.0}),
+    "transform": lambda scaler: scaler.transform_one({"a": 1.0}),
+    "learn a batch": lambda scaler: scaler.learn_many(pd.DataFrame({"a": [1.0, 2.0]})),
+    "copy": copy.deepcopy,
+    "save": lambda scaler: streamsvm.save(scaler, "nowhere"),
+}
+
+
+@pytest.mark.parametrize("what", ["learn_one", "transform_one"])
+def test_a_scaler(what):
+    scaler, twin = StandardScaler(), StandardScaler()
+    for i in range(6):
+        for one in (scaler, twin):
+            one.learn_one({"a": float(i), "b": 1.0})
+        for x in ({"a": Value(), "b": 0.0}, {Name("b"): 2.0, "c": 1.0}):
+            acting[:] = [refused(scaler, OF_SCALER)[0]]
+            getattr(scaler, what)(x)
+            assert not acting
+            getattr(twin, what)(x)
+    assert scaler.statistics == twin.statistics
+
+
 WRAPPERS = {
-    "scaler": lambda m: StandardScaler() | m,
     "compare": lambda m: Compare(m, SVMSGDClassifier(t0=2.0)),
     "sets": ConformalSets,
     "selective": Selective,
@@ -155,9 +178,7 @@ def test_wrappers(name):
             one.predict_one(x)
             one.learn_one(x, y)
         odd = {"a": Value(), "b": float(i % 3)}
-        busy = model["StandardScaler"] if name == "scaler" else model
-        arguments = (x,) if name == "scaler" else (x, 1)
-        acting[:] = [refused(busy, {"learn": lambda m, a=arguments: m.learn_one(*a)})[0]]
+        acting[:] = [refused(model, {"learn": lambda m, x=x: m.learn_one(x, 1)})[0]]
         model.learn_one(odd, 1)
         assert not acting
         twin.learn_one(odd, 1)
