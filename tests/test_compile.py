@@ -115,22 +115,6 @@ def test_an_edit_touches_the_stamps_of_what_depends_on_it_only(copy):
     assert not set(before) & set(run(copy, STAMPS))
 
 
-@pytest.mark.slow
-def test_an_edit_of_what_is_not_used_hits(copy):
-    assert run(copy) == ["5.0", "0", "1"]
-    step = copy / "streamsvm" / "solvers" / "lasvm" / "step.py"
-    step.write_text(step.read_text() + "\n# An edit.\n")
-    assert run(copy) == ["5.0", "1", "0"]
-
-
-@pytest.mark.slow
-def test_bounds_checked_code_is_kept_apart(copy):
-    assert run(copy)[1:] == ["0", "1"]
-    assert run(copy, NUMBA_BOUNDSCHECK="1")[1:] == ["0", "1"]
-    assert run(copy, NUMBA_BOUNDSCHECK="1")[1:] == ["1", "0"]
-    assert run(copy)[1:] == ["1", "0"]
-
-
 PUT = """
 import sys
 import numpy as np
@@ -273,40 +257,6 @@ print(round(model.dual, 3), model.n_support_vectors, round(exact.dual, 6))
 """
     plain = run(ROOT, program, NUMBA_DISABLE_JIT="1")
     assert plain == run(ROOT, program)
-
-
-@pytest.mark.slow
-def test_without_the_compiler_the_coefficients_are_the_same():
-    program = """
-import numpy as np
-from streamsvm import kernels
-from streamsvm.solvers.lasvm import finish as lasvm_finish
-from streamsvm.solvers.lasvm import state as lasvm_state
-from streamsvm.solvers.lasvm import step as lasvm
-from streamsvm.support import states
-rng = np.random.default_rng(1)
-x = rng.normal(size=(100, 2)).astype(np.float32)
-y = np.where(x[:, 0] * x[:, 1] > 0.2, 1.0, -1.0)
-one, kernel = np.ones(100), kernels.RBF(gamma=0.5)
-schedule = lasvm.Schedule(1e-6, 1.0, np.inf, 0.0, 1.0)
-state = states.new_state(lasvm_state.LASVMState, 2, 10**6, slots=256)
-for epoch in range(3):
-    learnt = lasvm.learn_rows(state, kernel, x, y, one, one, np.arange(1, 101), one.astype("f4"),
-                              schedule, np.zeros(100))
-    assert learnt == 100
-    while not lasvm_finish.finish_some(state, kernel, schedule, 2, 10000):
-        pass
-alpha = np.zeros(101)
-n = int(state.info[0].n)
-alpha[state.store.entered[:n]] = state.alpha[:n]
-info = state.info[0]
-print(*alpha[1:], 0.5 * (info.g_max + info.g_min))
-"""
-    plain = np.array(run(ROOT, program, NUMBA_DISABLE_JIT="1"), float)
-    compiled = np.array(run(ROOT, program), float)
-    assert np.count_nonzero(compiled) > 20
-    # Both within tau = 1e-6 of one optimum, which has a single solution.
-    np.testing.assert_allclose(plain, compiled, atol=1e-4)
 
 
 @pytest.mark.slow

@@ -46,8 +46,7 @@ def _learner(make):
 
 
 @pytest.mark.parametrize(
-    ("make", "of_event", "of_batch"),
-    [(LASVMClassifier, 8, 26), (AdaptiveSVMClassifier, 8, 33)],
+    ("make", "of_event", "of_batch"), [(LASVMClassifier, 8, 26), (AdaptiveSVMClassifier, 8, 33)]
 )
 def test_few_files_are_entered(make, of_event, of_batch):
     learner, event, label, x, y = _learner(make)

@@ -1,22 +1,19 @@
 """`streamsvm consume` against librdkafka's mock cluster: the real protocol, over TCP."""
 
 import json
-import random
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 import streamsvm
-from connectors import KafkaSource, MemorySource, SourceError
+from connectors import KafkaSource, SourceError
 from streamsvm import AmbiguousSVMClassifier
 from streamsvm.cli import running
 from streamsvm.cli.main import main
@@ -26,7 +23,6 @@ from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 from tests import brokers
-from tests.consumers import arrow_bytes
 from tests.interruptions import ignore_ctrl_c
 from tests.slow import slow_but
 
@@ -75,44 +71,6 @@ def done(process):
     return json.loads(out)
 
 
-def killed(process, path, after):
-    """Kill -9 some time after a checkpoint was written; False if there was nothing left to do."""
-    before = path.stat().st_mtime_ns if path.exists() else None
-    while (path.stat().st_mtime_ns if path.exists() else None) == before:
-        if process.poll() is not None:
-            assert process.returncode == 0, process.communicate()
-            return False
-        time.sleep(0.002)
-    time.sleep(after)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    return process.returncode == -signal.SIGKILL
-
-
-@pytest.mark.slow
-def test_kill_9_loses_nothing_and_repeats_nothing(cluster, tmp_path):
-    address, producer = cluster
-    rng, found = random.Random(1), events(12_000)
-    produce(producer, "killed", [json.dumps(e).encode() for e in found], 1)
-    whole = done(consume(address, "killed", "--idle", 3, "--group", "w", "--save", tmp_path / "w"))
-    path = tmp_path / "run.ckpt"
-    options = ("--checkpoint", path, "--checkpoint-every", 1, "--idle", 3)
-    places = []
-    while len(places) < 4 and killed(
-        consume(address, "killed", *options), path, rng.uniform(0.0, 0.04)
-    ):
-        places.append(model_file.read(path)[1]["states"]["report"]["rows"])
-    assert len(places) > 1
-    assert places == sorted(places)
-    last = done(consume(address, "killed", *options, "--save", tmp_path / "k"))
-    for name in ("rows", "learnt", "labels", "accuracy", "dual", "delta", "bad"):
-        assert last[name] == whole[name], name
-    assert last["rows"] == 12_000
-    ours, theirs = (_learner(tmp_path / name).support_vectors() for name in ("k", "w"))
-    np.testing.assert_array_equal(ours.coefficients, theirs.coefficients)
-    np.testing.assert_array_equal(ours.rows, theirs.rows)
-
-
 def _learner(path):
     model = streamsvm.load(path)
     return list(model.steps.values())[-1] if hasattr(model, "steps") else model
@@ -149,21 +107,6 @@ def test_partitions_bad_messages_and_a_stop(cluster, tmp_path):
     # Of several partitions, whichever comes first.
     assert {line["position"]["file"] for line in lines} <= {f"parts[{i}]" for i in range(4)}
     assert {"{broken"} == {line["x"]["payload"] for line in lines if "payload" in line["x"]}
-
-
-@pytest.mark.slow
-def test_arrow_messages(cluster, tmp_path):
-    address, producer = cluster
-    found = events(3000)
-    batches = (pa.RecordBatch.from_pylist(found[i : i + 250]) for i in range(0, 3000, 250))
-    payloads = [arrow_bytes(batch) for batch in batches]
-    produce(producer, "arrow", payloads, 1)
-    produce(producer, "json", [json.dumps(e).encode() for e in found], 1)
-    options = ("--idle", 3, "--no-scale", "--no-monitor")
-    ours = done(consume(address, "arrow", "--decode", "arrow", *options))
-    theirs = done(consume(address, "json", *options))
-    for name in ("rows", "learnt", "accuracy", "dual"):
-        assert ours[name] == theirs[name], name
 
 
 def test_lists_are_labels_of_learners_of_bags(cluster, capsys):
@@ -386,46 +329,6 @@ def test_what_was_learnt_is_reported_and_saved_when_the_broker_goes(tmp_path):
     assert (
         model_file.read(path)[1]["states"]["place"]["snapshot"]["offsets"]["gone away[0]"]
         == (report["rows"])
-    )
-
-
-@pytest.mark.slow
-def test_a_broker_that_is_gone_for_30_seconds(tmp_path):
-    """It is stopped while events are consumed; nothing is lost, nothing comes twice."""
-    with brokers.tansu_process() as (address, broker):
-        found = events(3000)
-        brokers.make_topic(address, "gone", 1)
-        payloads = [json.dumps(e).encode() for e in found]
-        brokers.produce(address, "gone", payloads[:1500], 1)
-        settings = {"bootstrap.servers": address, "group.id": "gone", "log_level": 0}
-        settings |= {"auto.offset.reset": "earliest", "enable.auto.commit": False}
-        learnt, learner = [], streamsvm.LASVMClassifier(max_support_vectors=100)
-        options = {"topics": ["gone"], "idle": 60.0, "batch_size": 50}
-        with KafkaSource(confluent_kafka.Consumer(settings), "label", **options) as source:
-            run = Run(
-                source,
-                learner,
-                checkpoint=Checkpoint(tmp_path / "run.ckpt", 100),
-                on_progress=lambda progress: learnt.append(progress.rows),
-                should_stop=lambda: bool(learnt) and learnt[-1] >= 3000,
-            )
-            thread = threading.Thread(target=run.execute)
-            thread.start()
-            while not learnt or learnt[-1] < 500:
-                time.sleep(0.001)
-            broker.send_signal(signal.SIGSTOP)
-            time.sleep(30.0)
-            assert thread.is_alive()
-            broker.send_signal(signal.SIGCONT)
-            brokers.produce(address, "gone", payloads[1500:], 1)
-            thread.join(90.0)
-            assert not thread.is_alive()
-    assert (run.report.rows, run.report.learnt) == (3000, 3000)
-    alone = streamsvm.LASVMClassifier(max_support_vectors=100)
-    pairs = [({"a": e["a"], "b": e["b"]}, e["label"]) for e in found]
-    Run(MemorySource(pairs), alone).execute()
-    np.testing.assert_array_equal(
-        learner.support_vectors().coefficients, alone.support_vectors().coefficients
     )
 
 

@@ -52,10 +52,7 @@ def test_an_interval_holds_what_its_capital_does_not_refute():
 
 
 @settings(deadline=None, max_examples=50)
-@given(
-    values=st.lists(st.booleans(), min_size=1, max_size=60),
-    mean=st.floats(0.01, 0.99),
-)
+@given(values=st.lists(st.booleans(), min_size=1, max_size=60), mean=st.floats(0.01, 0.99))
 def test_the_capital_is_that_of_betting_one_value_after_the_other(values, mean):
     capital = np.exp(sequence.LOG_SHARES)
     for value in values:

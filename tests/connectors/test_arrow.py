@@ -9,7 +9,6 @@ from connectors import (
     ArrowSource,
     NotReadableError,
     Position,
-    SnapshotError,
     SourceError,
     SourceNotFoundError,
 )
@@ -77,32 +76,6 @@ def test_number_of_rows(paths):
 def test_a_filtered_frame_does_not_turn_its_index_into_a_feature():
     frame = TABLE.to_pandas()
     assert ArrowSource(frame[frame.a > 5], "y", columns=None).features == ["a", "t"]
-
-
-@pytest.mark.parametrize("name", ["table.arrow", "table.arrows"])
-def test_resume_in_a_file(paths, name):
-    first = ArrowSource(paths / name, "y")
-    next(first.batches(4))
-    second = ArrowSource(paths / name, "y")
-    second.resume(first.snapshot())
-    assert plainly(second.events()) == EXPECTED[4:]
-    with pytest.raises(SnapshotError, match=f"continues in `{name}`, this source reads `Table`"):
-        ArrowSource(TABLE, "y").resume(first.snapshot())
-
-
-@pytest.mark.parametrize("name", ["table.arrow", "table.arrows"])
-def test_another_file_of_the_same_name_is_refused(paths, tmp_path, name):
-    path = tmp_path / name
-    path.write_bytes((paths / name).read_bytes())
-    first = ArrowSource(path, "y")
-    next(first.batches(4))
-    reverse = TABLE.take(list(range(TABLE.num_rows))[::-1])
-    with pa.OSFile(str(path), "wb") as file:
-        writer = pa.ipc.new_file if name.endswith("w") else pa.ipc.new_stream
-        with writer(file, TABLE.schema) as written:
-            written.write_table(reverse)
-    with pytest.raises(SnapshotError, match=f"`{name}` is not the file that the snapshot is of"):
-        ArrowSource(path, "y").resume(first.snapshot())
 
 
 def test_a_reader_can_only_go_forward():

@@ -8,15 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connectors.kinds import (
-    cells,
-    kind_of,
-    number_in,
-    numbers_in,
-    plain,
-    record_batch,
-    to_float64,
-)
+from connectors.kinds import cells, kind_of, number_in, numbers_in, plain, record_batch, to_float64
 
 UTC = dt.UTC
 

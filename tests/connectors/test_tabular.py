@@ -6,7 +6,6 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from connectors import (
@@ -297,35 +296,3 @@ def test_a_missing_time_is_nan():
 
 
 TURNS = st.lists(st.tuples(st.booleans(), st.integers(1, 6)), max_size=8)
-
-
-@settings(deadline=None)
-@given(
-    before=TURNS,
-    after=TURNS,
-    buffer=st.sampled_from([0, 1, 6, 100]),
-    size=st.integers(1, 8),
-    pieces=st.integers(1, 7),
-    cap=st.integers(1, 4),
-)
-def test_a_resumed_stream_is_the_stream_that_never_stopped(
-    read_mixed, before, after, buffer, size, pieces, cap
-):
-    def fresh(batch_size):
-        table = pa.Table.from_batches(TABLE.to_batches(max_chunksize=pieces))
-        return ArrowSource(
-            table, "y", batch_size=batch_size, shuffle_buffer=buffer, seed=5, max_categories=cap
-        )
-
-    whole = read_mixed(fresh(4))
-    stopped = fresh(size)
-    taken = 0
-    for one_by_one, count in before:
-        if one_by_one:
-            taken += len(list(islice(stopped.events(), count)))
-        else:
-            taken += len(next(stopped.batches(count), ()))
-    resumed = fresh(3)
-    resumed.resume(json.loads(json.dumps(stopped.snapshot())))
-    assert read_mixed(resumed, after) == whole[taken:]
-    assert read_mixed(stopped, after) == whole[taken:]

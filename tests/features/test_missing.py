@@ -11,12 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from connectors import ArrowSource, MemorySource, ParquetSource, one_hot
-from streamsvm import (
-    AdaptiveSVMClassifier,
-    LASVMClassifier,
-    StandardScaler,
-    SVMSGDClassifier,
-)
+from streamsvm import AdaptiveSVMClassifier, LASVMClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features.absent import zeros_in_words
 from streamsvm.run.bad_events import BadEvents

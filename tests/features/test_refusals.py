@@ -21,7 +21,7 @@ def test_finite_numbers_beyond_single_precision_are_not_called_infinite(value):
     assert "finite" not in str(caught.value) and len(str(caught.value)) < 250
 
 
-@pytest.mark.parametrize("value", [float("inf"), "1", 1j])
+@pytest.mark.parametrize("value", [float("inf"), "1", 1j, np.complex64(1), np.clongdouble(1)])
 def test_other_values_are_told_what_is_accepted(value):
     with pytest.raises(FeatureError, match="only finite numbers are accepted"):
         check_number_feature("a", value)

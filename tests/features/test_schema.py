@@ -25,10 +25,7 @@ ODD = [{NAN: 1.0, OTHER: 2.0}, {"a": 1.0, NAN: 1.0}, {pd.NaT: 1.0, "a": 1.0}, {p
 @pytest.mark.parametrize(
     "cls",
     slow_but(
-        LEARNERS,
-        LASVMClassifier,
-        SVMSGDClassifier,
-        compiling=lambda cls: f"{cls.__name__} sparse",
+        LEARNERS, LASVMClassifier, SVMSGDClassifier, compiling=lambda cls: f"{cls.__name__} sparse"
     ),
 )
 def test_names_that_are_not_equal_to_themselves_are_refused(cls, sparse, x):

@@ -77,11 +77,7 @@ def test_the_first_error_is_shown(broker, tmp_path, is_joined):
 
 
 @pytest.mark.parametrize(
-    "how",
-    [
-        {"partition_assignment_strategy": "cooperative-sticky"},
-        {"group_protocol": "consumer"},
-    ],
+    "how", [{"partition_assignment_strategy": "cooperative-sticky"}, {"group_protocol": "consumer"}]
 )
 def test_members_join_and_leave(broker, tmp_path, how):
     """One learns, another joins and leaves in between: each message counts once."""

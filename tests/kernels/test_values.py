@@ -1,15 +1,10 @@
-import copy
-import pickle
 from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
-from streamsvm.kernels.rbf import exp_float32
 from streamsvm.support import dense_store
 from streamsvm.support.kernel_rows.kernel_values import kernel_values
 
@@ -50,61 +45,6 @@ def test_values_are_numpys(kernel):
     x = rng.normal(size=(9, 7)).astype(np.float32)
     z = rng.normal(size=(70, 7)).astype(np.float32)
     np.testing.assert_allclose(values(kernel, x, z), expected(kernel, x, z), rtol=3e-6, atol=3e-6)
-
-
-def test_rbf_far_from_the_origin_keeps_its_digits():
-    rng = np.random.default_rng(1)
-    x = (1000 + rng.integers(0, 8, size=(5, 4)) / 4).astype(np.float32)
-    kernel = kernels.RBF(gamma=1.0)
-    np.testing.assert_allclose(values(kernel, x, x), expected(kernel, x, x), atol=1e-6)
-
-
-@settings(max_examples=40, deadline=None)
-@given(
-    st.integers(1, 13),
-    st.integers(1, 75),
-    st.integers(1, 21),
-    st.sampled_from(KERNELS),
-    st.integers(0, 2**32 - 1),
-)
-def test_blocks_equal_single_rows_to_the_bit(n_rows, n_slots, d, kernel, seed):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(n_rows, d)).astype(np.float32)
-    z = rng.normal(size=(n_slots, d)).astype(np.float32)
-    together = values(kernel, x, z)
-    np.testing.assert_array_equal(together, values(kernel, x, z, block=1))
-    np.testing.assert_array_equal(together, values(kernel, z, x).T)
-
-
-def test_exp_over_its_range():
-    x = -np.linspace(0, 87, 20001).astype(np.float32)
-    got = np.array([exp_float32(v) for v in x])
-    np.testing.assert_allclose(got, np.exp(x.astype(float)), rtol=5e-7)
-    assert exp_float32(np.float32(-88)) == 0.0
-    assert exp_float32(np.float32(-np.inf)) == 0.0
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: kernels.RBF(gamma=0), "gamma=0"),
-        (lambda: kernels.RBF(gamma=float("nan")), "gamma=nan"),
-        (lambda: kernels.Polynomial(degree=1.5), r"degree=1\.5"),
-        (lambda: kernels.Polynomial(coef0=-1), "coef0=-1"),
-        (lambda: kernels.Linear(scale=float("inf")), "scale=inf"),
-    ],
-)
-def test_bad_parameters_are_named(make, words):
-    with pytest.raises(ParameterError, match=words):
-        make()
-
-
-def test_kernels_are_plain_values():
-    kernel = kernels.RBF(gamma=1)
-    assert kernel == kernels.RBF(gamma=1.0) and isinstance(kernel.gamma, float)
-    for other in (pickle.loads(pickle.dumps(kernel)), copy.deepcopy(kernel)):
-        assert other == kernel and type(other) is kernels.RBF
-    assert repr(kernel) == "RBF(gamma=1.0)"
 
 
 class Cosine(NamedTuple):

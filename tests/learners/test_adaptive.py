@@ -5,7 +5,6 @@ import copy
 import inspect
 import itertools
 import logging
-import pickle
 import re
 
 import numpy as np
@@ -18,15 +17,14 @@ from scipy import sparse as scipy_sparse
 import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 from streamsvm.cli.main import main
-from streamsvm.errors import FeatureError, LabelError, ModelFileError, ParameterError
+from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.models.contest import adaptive_model, errors, members, renewal
-from streamsvm.models.kept_examples import MARKS, KeptExamples
 from streamsvm.models.kernel import relearning
 from streamsvm.models.kernel.larank_solver import LaRankSolver
 from streamsvm.models.kernel.lasvm_solver import LASVMSolver
 from streamsvm.models.rank_bits import fitted, ranks_of
 from streamsvm.solvers.adaptive import combination, last_label
-from streamsvm.support.rows import SparseRows, dense, sparse
+from streamsvm.support.rows import sparse
 from tests.learners.test_all_learners import content
 from tests.reference.slow_adaptive import slow_bits, slow_combination, slow_drifts
 from tests.slow import slow_but
@@ -143,23 +141,6 @@ def test_without_drift_nothing_is_forgotten(n_classes):
     assert model.in_use.n_examples == 3000 and not model.model.state.begun.any()
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_events_and_batches_give_the_same_model(n_classes):
-    x, y = stream(2600, turn=1500, n_classes=n_classes)
-    one, many, at_once = (AdaptiveSVMClassifier(seed=1) for _ in range(3))
-    predicted = by_events(one, x, y)
-    learnt(many, x, y, parts=(5, 300, 1717))
-    assert at_once.predict_then_learn_many(x, y.tolist()) == predicted
-    assert content(one) == content(many) == content(at_once)
-    assert one.n_drifts >= 1
-    events = [dict(enumerate(row)) for row in x[:50].tolist()]
-    assert [one.predict_one(event) for event in events] == many.predict_many(x[:50]).tolist()
-    # The first event follows the last label.
-    margins = [many.decision_function_one(event) for event in events][1:]
-    expected = one.decision_function_many(x[1:50]).tolist()
-    assert [list(m.values()) if isinstance(m, dict) else m for m in margins] == expected
-
-
 @pytest.mark.parametrize("late", [10, 40, 1200])
 def test_a_third_class_that_comes_late(late):
     x, y = stream(1500, n_classes=4)
@@ -174,30 +155,6 @@ def test_a_third_class_that_comes_late(late):
     assert {member.n_classes for member in one.models} == {4}
     right = np.mean(np.array(one.predict_many(x[-200:])) == labels[-200:])
     assert right > 0.8
-
-
-@pytest.mark.parametrize("n", [20, 700, 1800])
-def test_copies_and_files_go_on_as_the_model_does(n, tmp_path):
-    x, y = stream(2300, turn=1200)
-    model = learnt(AdaptiveSVMClassifier(seed=1), x[:n], y[:n])
-    model.save(tmp_path / "m.svm")
-    copies = [streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
-    for other in (model, *copies):
-        learnt(other, x[n:], y[n:], parts=(50,))
-    assert content(copies[0]) == content(copies[1]) == content(model)
-    assert model.n_drifts >= 1
-
-
-def test_features_that_come_later_and_weights():
-    x, y = stream(200)
-    one, many = AdaptiveSVMClassifier(), AdaptiveSVMClassifier()
-    w = 0.5 + np.arange(200) % 3
-    for i, (row, label) in enumerate(zip(x.tolist(), y.tolist(), strict=True)):
-        width = 1 if i < 100 else 2
-        one.learn_one(dict(enumerate(row[:width])), label, w=float(w[i]))
-    many.learn_many(x[:100, :1], y[:100].tolist(), w=w[:100])
-    many.learn_many(x[100:], y[100:].tolist(), w=w[100:])
-    assert content(one) == content(many)
 
 
 def test_sparse_rows():
@@ -238,17 +195,8 @@ def test_memory_stays_below_what_the_documentation_says(n_classes, d, n_nonzero)
     assert most < bound + 2 * (2e6 / 4 + 1024 * of_example)
 
 
-def test_memory_is_bounded_by_the_window():
-    x, y = stream(1500, noise=1.0)
-    model = learnt(AdaptiveSVMClassifier(window=100), x, y)
-    assert all(member.solver.n_vectors <= 100 for member in model.models)
-    assert model.memory_parts["recent"] < 2 * (100 + 1024) * 40
-    assert model.memory_usage == sum(model.memory_parts.values())
-
-
 @pytest.mark.parametrize(
-    "n_classes",
-    slow_but([2, 4], 2, compiling="LASVM of several classes dense"),
+    "n_classes", slow_but([2, 4], 2, compiling="LASVM of several classes dense")
 )
 def test_support_vectors_are_bounded(n_classes, tmp_path):
     x, y = stream(1700, turn=1300, n_classes=n_classes, noise=0.3)
@@ -295,32 +243,6 @@ def test_the_command_reports_drifts(tmp_path, capsys):
     said = capsys.readouterr().out
     assert re.search(r"^ +drifts +1, the last at example 2,\d+", said, re.MULTILINE)
     assert re.search(r"^ +scale, gamma, C +.*best of \d on the first", said, re.MULTILINE)
-
-
-def test_recent_sparse_rows_are_the_last_ones():
-    kept = KeptExamples("recent_", MARKS, 10)
-    rows = scipy_sparse.random(57, 9, 0.4, format="csr", random_state=0, dtype=np.float32)
-    for r in range(0, 57, 3):
-        part, no = rows[r : r + 3], np.zeros(3, bool)
-        x = SparseRows(part.indptr.astype(np.int64), part.indices, part.data, 9)
-        kept.add(x, no.astype(np.int64), np.ones(3), no)
-    for n in (10, 4):
-        np.testing.assert_array_equal(dense(kept.last(n, 9).x), rows[-n:].toarray())
-
-
-def test_recent_rows_are_the_last_ones():
-    kept, facts = KeptExamples("recent_", MARKS, 10), []
-    for i in range(57):
-        row = np.full((1, 1 + i // 30), i, np.float32)
-        if i % 3:
-            kept.add_one(row, (i % 2, 0.5 * i, i % 5 == 0))
-        else:
-            kept.add(row, np.array([i % 2]), np.array([0.5 * i]), np.array([i % 5 == 0]))
-        facts.append((i % 2, 0.5 * i, i % 5 == 0))
-    last = kept.last(4, 2)
-    assert last.x[:, 0].tolist() == [53, 54, 55, 56] and last.x.shape == (4, 2)
-    assert list(zip(*(part.tolist() for part in last[1:]), strict=True)) == facts[-4:]
-    assert len(kept.last(99, 2).classes) == 10 and kept.n_examples == 10
 
 
 def test_of_several_classes_each_support_vector_counts_once():
@@ -448,30 +370,6 @@ def test_class_weights_count_in_the_combination():
         one = AdaptiveSVMClassifier(class_weight={True: weight}, seed=1)
         assert by_events(one, x[:900], y[:900]) == predicted[:900].tolist()
     assert recall[0] < 0.2 < 0.6 < recall[1]
-
-
-def test_files_with_an_impossible_combination_are_refused(tmp_path):
-    model = learnt(AdaptiveSVMClassifier(), *runs(300))
-    model.model.combination.curvature[:] = -np.eye(combination.N_INPUTS)
-    model.save(tmp_path / "m.svm")
-    with pytest.raises(ModelFileError, match="positive semi-definite"):
-        streamsvm.load(tmp_path / "m.svm")
-
-
-def test_files_that_contradict_themselves_are_refused(tmp_path):
-    x, y = stream(300)
-    many_wrong = AdaptiveSVMClassifier().model.state._replace(n_wrong=np.ones(4, np.int64))
-    for change in ({"members": [None] * 3}, {"state": many_wrong}):
-        model = learnt(AdaptiveSVMClassifier(), x, y)
-        model.model.__dict__.update(change)
-        model.save(tmp_path / "wrong.svm")
-        with pytest.raises(ModelFileError):
-            streamsvm.load(tmp_path / "wrong.svm")
-    model = learnt(AdaptiveSVMClassifier(), x, y)
-    model.model.members[members.RANKS].bits.columns[0] = 2
-    model.save(tmp_path / "wrong.svm")
-    with pytest.raises(ModelFileError, match="bit_columns"):
-        streamsvm.load(tmp_path / "wrong.svm")
 
 
 def test_the_model_of_the_latest_follows_the_first():
@@ -702,21 +600,6 @@ def test_rows_that_become_sparse_in_mid_stream():
         np.testing.assert_array_equal(*(getattr(state, name) for state in states))
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_of_examples_of_weight_0_only_the_label_is_recorded(n_classes):
-    x, y = stream(1400, n_classes=n_classes)
-    far = np.full((200, 2), 8.0, np.float32)
-    model, expected = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
-    for one in (model, expected):
-        learnt(one, x[:1000], y[:1000])
-    model.learn_many(far, [0] * 200, w=0.0)
-    before = expected.model.combination
-    for name in ("weights", "curvature", "leads", "linear", "moments", "errors"):
-        found = getattr(model.model.combination, name)
-        np.testing.assert_array_equal(found, getattr(before, name))
-    assert model.n_drifts == 0
-
-
 def test_what_interrupts_a_look_harms_nothing(monkeypatch, tmp_path):
     """Ctrl-C while a model begins anew, or bits are renewed: each goes on afterwards."""
     x, y = stream(3200, turn=2000)
@@ -870,16 +753,6 @@ def test_events_without_any_feature_are_learnt():
     assert events.n_examples == batches.n_examples == 150
     x, y = stream(200)
     assert np.mean(np.array(by_events(events, x, y)[50:]) == y[50:]) > 0.7
-
-
-@pytest.mark.parametrize("learner", [AdaptiveSVMClassifier, LASVMClassifier])
-@pytest.mark.parametrize("size", [1e29, 1e33, 1e38])
-def test_huge_values_do_not_make_files_that_cannot_be_read(learner, size, tmp_path):
-    draws = np.random.default_rng(0)
-    x = size * draws.normal(size=(330, 4)).clip(-3, 3)
-    model = learnt(learner(), x.astype(np.float32), (x[:, 0] * x[:, 1] > 0).astype(int))
-    model.save(tmp_path / "m.svm")
-    assert streamsvm.load(tmp_path / "m.svm").n_examples == 330
 
 
 @pytest.mark.parametrize(

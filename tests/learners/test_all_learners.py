@@ -163,6 +163,43 @@ def test_a_batch_is_its_rows_in_order(cls, parameters):
     assert one.predict_proba_one({0: 0.1, 1: 0.2}) == many.predict_proba_one({0: 0.1, 1: 0.2})
 
 
+# What the adaptive learner affords depends on what it has to compute.
+CACHED = [
+    case
+    for case in CASES
+    if "cache_mb" in inspect.signature(case.values[0]).parameters
+    and case.values[0] is not streamsvm.AdaptiveSVMClassifier
+]
+
+
+@pytest.mark.parametrize(("cls", "parameters"), CACHED)
+def test_the_size_of_the_cache_changes_nothing(cls, parameters):
+    small, large = (cls(**parameters | {"cache_mb": mb}) for mb in (0.0, 100.0))
+    events = list(stream(n_classes=labels_of(small)))
+    rows = pd.DataFrame([x for x, _ in events])
+    for model in (small, large):
+        model.learn_many(rows[:90], [label for _, label in events[:90]])
+        learnt(model, events[90:])
+    decisions = [model.decision_function_many(rows) for model in (small, large)]
+    np.testing.assert_array_equal(*decisions)
+    if hasattr(small, "kept_numbers"):
+        assert {*small.kept_numbers()} == {*large.kept_numbers()} and small.dual == large.dual
+
+
+@all_learners
+def test_an_example_of_weight_0_teaches_only_its_label(cls, parameters):
+    model = learnt(cls(**parameters), stream(40))
+    probe, rows = np.random.default_rng(0).normal(size=(20, 2)), pa.table({"a": [9.0], "b": [-9.0]})
+    probe = pd.DataFrame(probe, columns=["a", "b"])
+    before = np.asarray(model.decision_function_many(probe))
+    for label in (0, 1):
+        model.learn_many(rows, [label], w=0.0)
+    np.testing.assert_array_equal(model.decision_function_many(probe), before)
+    fresh = cls(**parameters)
+    fresh.learn_one({"a": 1.0}, 1, w=0.0)
+    assert fresh.classes == [1]
+
+
 def saved(model, path):
     model.save(path)
     return streamsvm.load(path)
@@ -175,26 +212,6 @@ COPIES = {
     "copied by copy.copy": lambda model, path: copy.copy(model),
     "cloned": lambda model, path: model.clone(include_attributes=True),
 }
-
-
-@all_learners
-def test_copies_go_on_as_the_model_does(cls, parameters, tmp_path):
-    model = cls(**parameters)
-    events = list(stream(n_classes=labels_of(model)))
-    learnt(model, events[: N // 2])
-    others = {how: make(model, tmp_path / "m.svm") for how, make in COPIES.items()}
-    learnt(model, events[N // 2 :])
-    after = content(model)
-    for how, other in others.items():
-        assert type(other) is cls and other.n_examples == N // 2, how
-        assert content(learnt(other, events[N // 2 :])) == after, how
-    # Neither learns what another one learns, nor knows its names.
-    model.learn_one({"new": 1.0, "a": 5.0}, 1)
-    for how, other in others.items():
-        assert content(other) == after, how
-        other.learn_one({"newer": 1.0, "a": -5.0}, 0)
-        assert other.feature_names == ["a", "b", "newer"], how
-    assert model.feature_names == ["a", "b", "new"]
 
 
 @all_learners
@@ -337,6 +354,8 @@ def test_predictions_before_any_label(cls, parameters, tmp_path):
         assert model.predict_proba_many(table).column_names in ([], ["False", "True"])
         assert len(model.decision_function_many(rows)) == 2
         assert not model.decision_function_one(x)
+        if hasattr(model, "finish"):
+            model.finish()
         assert model.n_examples == 0 and model.memory_usage >= 0
 
 

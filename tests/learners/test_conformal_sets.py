@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 from river import datasets, linear_model, naive_bayes, preprocessing
 
-from streamsvm import (
-    ConformalSets,
-    SVMSGDClassifier,
-)
+from streamsvm import ConformalSets, SVMSGDClassifier
 from streamsvm.errors import ParameterError
 from streamsvm.labels.counted_sets import Sets, sets_in_words
 from streamsvm.labels.prediction_sets import Intervals, LabelSets

@@ -69,8 +69,14 @@ def test_a_copy_answers_and_learns_as_the_model(cls, parameters, tmp_path):
         wanted = answers(model, events[:5])
         for key, other in others.items():
             assert answers(other, events[:5]) == wanted, key
+    after = content(model)
+    # None learns what another one learns, nor knows its names.
+    model.learn_one({0: 5.0, "new": 1.0}, 1)
     for key, other in others.items():
-        assert content(other) == content(model), key
+        assert type(other) is cls and content(other) == after, key
+        other.learn_one({0: -5.0, "newer": 1.0}, 0)
+        assert other.feature_names == [0, 1, 2, "newer"], key
+    assert model.feature_names == [0, 1, 2, "new"]
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier, kernels
 from streamsvm.models.kernel.revisits import narrowing
 from streamsvm.monitor.tracker import TrackingMonitor
@@ -89,8 +88,7 @@ def test_it_is_nearly_so_before_finish(name, make):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [{"reserve": 0}, {"reserve": 30}, {"sparse": True}, {"tau": 1e-5}],
+    "changes", [{"reserve": 0}, {"reserve": 30}, {"sparse": True}, {"tau": 1e-5}]
 )
 def test_settings(changes):
     for name in ("one value", "a flag", "two flags, 99/1", "nearly one value"):
@@ -156,20 +154,6 @@ def test_a_window_forgets_which_class_was_larger():
             assert model.predict_one({0: 1.0}) == int(start > 200)
     model.finish()
     assert model.predict_one({0: 1.0}) == 1
-
-
-def test_what_is_kept_for_the_bias_is_saved(tmp_path):
-    x, y = sets()["a flag"]
-    model = lasvm()
-    model.learn_many(x[:200], y[:200])
-    model.save(tmp_path / "model")
-    other = streamsvm.load(tmp_path / "model")
-    for each in (model, other):
-        each.learn_many(x[200:], y[200:])
-    assert other.bias == model.bias
-    for each in (model, other):
-        each.finish()
-    assert other.bias == model.bias == pytest.approx(svc(x, y, 1.0).intercept_[0])
 
 
 @pytest.mark.parametrize("kind", ["ovo", "ovr", "larank", "adaptive"])

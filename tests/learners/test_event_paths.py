@@ -1,6 +1,6 @@
 """One call for an event, and the general path: nothing but speed differs.
 
-Odd names, values, labels and weights are drawn by `tests/safety/test_fuzz_paths.py`.
+Names, values, labels and weights are drawn, odd ones among them.
 """
 
 import copy
@@ -19,7 +19,7 @@ from streamsvm.errors import FeatureError
 from streamsvm.features.event_reader import LONGEST
 from streamsvm.features.matrices import Matrix, are_usable
 from streamsvm.features.packing import crc32, list_event
-from tests.odd_events import NUMBERS, PLAIN_NAMES, GeneralPath
+from tests.odd_events import NUMBERS, ODD, ODD_NAMES, PLAIN_NAMES, GeneralPath
 
 
 class GeneralSGD(GeneralPath, SVMSGDClassifier):
@@ -34,15 +34,20 @@ KINDS = st.sampled_from([dict, dict, dict, Counter, OrderedDict, MappingProxyTyp
 
 
 TWO = st.booleans()
-SEVERAL = st.sampled_from([True, False, 1, "third", np.str_("third"), 4, np.int64(4), ("a", 5)])
+RARELY = st.integers(0, 5).map(lambda i: i == 5)
+SEVERAL = st.sampled_from(
+    [True, False, 1, "third", np.str_("third"), 4, np.int64(4), ("a", 5), None, float("nan"), [1]]
+)
 
 
 @st.composite
-def streams(draw, names, values, labels=TWO):
-    """Return events, many of the same names, and labels."""
+def streams(draw, names, values, labels=TWO, has_odd=False):
+    """Return events, many of the same names, and labels; odd names and values in a few."""
     events = []
     for _ in range(draw(st.integers(3, 25))):
         content = draw(st.dictionaries(names, values, max_size=6))
+        if has_odd and draw(RARELY):
+            content |= draw(st.dictionaries(ODD_NAMES | names, ODD | NUMBERS, max_size=1))
         events.append(draw(KINDS)(content))
     return events, draw(st.lists(labels, min_size=len(events), max_size=len(events)))
 
@@ -91,20 +96,22 @@ SETTINGS = [
 STEPS = [(SVMSGDClassifier, GeneralSGD), (SGDQNClassifier, GeneralSGDQN)]
 
 
+WEIGHTS = st.lists(
+    st.sampled_from([None, 1.0, 0.5, 2, 3.25, 0.0, 0, True, np.float32(0.1), np.float64(2.5)])
+    | st.sampled_from([np.int64(3), 1e300, -1.0, float("nan"), float("inf"), "2", 10**400, [1.0]]),
+    min_size=25,
+    max_size=25,
+)
+
+
 @pytest.mark.parametrize("kinds", STEPS, ids=["SGD", "SGD-QN"])
 @pytest.mark.parametrize(
     "params", [*SETTINGS, {"t0": None}, {"class_weight": {"third": 0.3, True: 2.0}}], ids=str
 )
-@given(stream=streams(PLAIN_NAMES, NUMBERS, SEVERAL))
-@settings(max_examples=20, deadline=None)
-def test_several_classes_are_learnt_as_by_the_general_path(params, kinds, stream):
-    check_same(params, stream, kinds=kinds)
-
-
-WEIGHTS = st.one_of(
-    st.sampled_from([None, 1.0, 0.5, 2, 3.25, 0.0, 0, True, np.float32(0.1), np.float64(2.5)]),
-    st.sampled_from([np.int64(3), 1e300, -1.0, float("nan"), float("inf"), "2", 10**400, [1.0]]),
-)
+@given(stream=streams(PLAIN_NAMES, NUMBERS, SEVERAL, True), weights=st.none() | WEIGHTS)
+@settings(max_examples=40, deadline=None)
+def test_all_is_learnt_and_refused_as_by_the_general_path(params, kinds, stream, weights):
+    check_same(params, stream, weights, kinds)
 
 
 CHANGES = st.lists(

@@ -8,12 +8,9 @@ import pyarrow as pa
 import pytest
 from river import datasets
 
-import streamsvm
-from streamsvm import IncrementalSVMClassifier, StandardScaler, TrackingMonitor, kernels
+from streamsvm import IncrementalSVMClassifier, TrackingMonitor, kernels
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.model_files import codec
-from streamsvm.solvers.incremental import path
-from streamsvm.solvers.incremental.exact import ExactProblem
 from tests.interruptions import interrupted
 
 RBF = kernels.RBF(gamma=0.5)
@@ -51,16 +48,6 @@ def test_what_is_taken_back_was_never_learnt(C):
     for n in gone[:3]:
         with pytest.raises(ParameterError, match="no such example is kept"):
             model.unlearn_one(n)
-
-
-def test_all_may_be_taken_back_and_come_again():
-    events = bananas(60)
-    model = learnt(events)
-    model.unlearn_many(range(1, 61))
-    assert (model.n_kept, model.n_support_vectors, model.dual) == (0, 0, 0.0)
-    for x, y in events:
-        model.learn_one(x, y)
-    alike(model, learnt(events), events)
 
 
 def test_an_unknown_id_changes_nothing():
@@ -180,106 +167,32 @@ def test_ids_that_come_again_are_not_added_again():
     assert sorted(model.kept_numbers().tolist()) == list(range(1010, 1090))
 
 
-def test_files_of_other_contents_are_refused(tmp_path):
-    model = learnt(bananas(60))
-    content, arrays = codec.to_file(model)
-    content["class"] = "IncrementalSVMClassifier"
-    assert codec.from_file(content, arrays).dual == model.dual
-    changes = {
-        "exact_beta": lambda a: a + 0.5,
-        "exact_members": lambda a: a[::-1].copy() if len(a) > 1 else a + 1,
-        "exact_place": lambda a: a * 0,
-        "exact_kind": lambda a: (a + 1) % 3,
-        "exact_number": lambda a: a * 0 + 1,
-        "exact_rows": lambda a: 2 * a,
-        "exact_target": lambda a: -a,
-        "exact_h": lambda a: a + 0.1,
-        "exact_diagonal": lambda a: 0 * a,
-        "exact_high": lambda a: 2 * a,
-        "exact_inverse": lambda a: a[:-1],
-    }
-    for name, change in changes.items():
-        with pytest.raises((ValueError, TypeError)):
-            codec.from_file(content, arrays | {name: change(arrays[name])})
-    for exact in (None, {}, content["exact"] | {"b": "x"}, content["exact"] | {"n_added": -1}):
-        with pytest.raises((ValueError, TypeError)):
-            codec.from_file(content | {"exact": exact}, arrays)
-    streamsvm.save(StandardScaler() | model, tmp_path / "m.svm")
-    assert streamsvm.load(tmp_path / "m.svm")["IncrementalSVMClassifier"].n_kept == 60
+CHANGES = {
+    "cost": lambda model: model.set_C(50.0),
+    "kernel": lambda model: model.set_kernel(kernels.RBF(gamma=5.0)),
+    "fewer": lambda model: model.unlearn_many(range(1, 30)),
+}
 
 
-def test_an_interruption_leaves_a_model_that_goes_on(monkeypatch):
-    events = bananas(100)
-    expected, model = learnt(events, cache_mb=0.0), IncrementalSVMClassifier(RBF, cache_mb=0.0)
-    fetch, calls = ExactProblem.fetch, []
-
-    def failing(problem, s):
-        calls.append(s)
-        if len(calls) % 40 == 0:
-            raise KeyboardInterrupt
-        fetch(problem, s)
-
-    monkeypatch.setattr(ExactProblem, "fetch", failing)
-    for n, (x, y) in enumerate(events, 1):
-        try:
-            model.learn_one(x, y)
-        except KeyboardInterrupt:
-            # It was added, and is settled by the next change; or it was not, and is given again.
-            if model.n_examples < n:
-                model.learn_one(x, y)
-    assert len(calls) > 80
-    monkeypatch.undo()
-    model.problem.settle()
-    assert model.dual == pytest.approx(expected.dual, rel=1e-9)
-
-
-def test_what_interrupts_a_change_of_all_leaves_the_model(monkeypatch):
-    events = bananas(150)
-    model = learnt(events)
-    before, follow, calls, last = model.dual, path.follow, [], [0]
-
-    def failing(*arguments):
-        calls.append(arguments)
-        if len(calls) == last[0]:
-            raise KeyboardInterrupt
-        return follow(*arguments)
-
-    monkeypatch.setattr(path, "follow", failing)
-    changes = [
-        (3, lambda: model.set_C(5000.0)),
-        (3, lambda: model.set_kernel(kernels.RBF(gamma=5.0))),
-        (1, lambda: model.unlearn_many(range(1, 100))),
-    ]
-    for last[0], change in changes:
-        calls.clear()
-        with pytest.raises(KeyboardInterrupt):
-            change()
-        assert (model.dual, model.C, model.n_kept) == (before, 1.0, 150)
-    monkeypatch.undo()
-    alike(model, learnt(events), events)
-
-
-@pytest.mark.parametrize("change", ["C", "kernel"])
+@pytest.mark.parametrize("change", CHANGES)
 def test_an_interruption_at_any_line_changes_all_or_nothing(change):
-    plain, kernel = learnt(bananas(40)), kernels.RBF(gamma=5.0)
+    plain, n_hits = learnt(bananas(40)), 0
     changed = copy.deepcopy(plain)
-    changed.set_C(50.0) if change == "C" else changed.set_kernel(kernel)
-    n_hits = 0
+    CHANGES[change](changed)
     for k in range(1, 60):
         model = copy.deepcopy(plain)
-
-        def set_it(model=model):
-            model.set_C(50.0) if change == "C" else model.set_kernel(kernel)
-
-        n_hits += interrupted(
-            set_it,
-            k,
-            lambda code: code.co_filename.endswith(("cost_changes.py", "exact_learner.py")),
-        )
+        n_hits += interrupted(partial(CHANGES[change], model), k, is_change)
         wanted = changed if model.dual == changed.dual else plain
-        found = (model.dual, model.C, model.model.follows_rule, repr(model.kernel))
-        assert found == (wanted.dual, wanted.C, wanted.model.follows_rule, repr(wanted.kernel))
+        assert facts_of(model) == facts_of(wanted)
     assert n_hits
+
+
+def facts_of(model):
+    return model.dual, model.C, model.n_kept, model.model.follows_rule, repr(model.kernel)
+
+
+def is_change(code):
+    return code.co_filename.endswith(("cost_changes.py", "exact_learner.py"))
 
 
 def is_ours(code):

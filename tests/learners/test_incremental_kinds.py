@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,9 +17,8 @@ from streamsvm import (
     StandardScaler,
     kernels,
 )
-from streamsvm.errors import FeatureError, LabelError, ModelFileError, ParameterError
+from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.selection import Random
-from tests.interruptions import interrupted
 
 RBF = kernels.RBF(gamma=0.5)
 CLASSES = [IncrementalSVMRegressor, IncrementalOneClassSVM]
@@ -180,21 +178,6 @@ def test_batches_files_and_copies_are_the_same_model(model, tmp_path):
     np.testing.assert_allclose(getattr(one, f"{ask}_many")(rows), found[:90], atol=50.0)
 
 
-def test_files_of_other_contents_are_refused(tmp_path):
-    from streamsvm.model_files import codec
-
-    for cls in CLASSES:
-        model = learnt(cls(RBF), approvals(30))
-        content, arrays = codec.to_file(model)
-        content["class"] = cls.__name__
-        for name in ("exact_beta", "exact_target", "exact_low", "missing"):
-            changed = arrays[name].copy()
-            changed[..., 0] += 3.0
-            with pytest.raises((ValueError, ModelFileError)):
-                codec.from_file(content, arrays | {name: changed})
-        assert codec.from_file(content, arrays).dual == model.dual
-
-
 def test_in_rivers_pipelines():
     model = preprocessing.StandardScaler() | IncrementalSVMRegressor(C=100.0, window=200)
     # The mean so far has 1.57.
@@ -252,26 +235,6 @@ def test_what_cannot_be_learnt_changes_nothing():
     for nu in (0.0, 1.1, np.nan, "a"):
         with pytest.raises(ParameterError):
             IncrementalOneClassSVM(nu=nu)
-
-
-@pytest.mark.parametrize("cls", CLASSES)
-def test_an_interruption_at_any_line_loses_and_doubles_nothing(cls):
-    events = approvals(60)
-    plain = learnt(cls(RBF, window=35), events[:40])
-    expected = learnt(cls(RBF, window=35), events).dual
-    n_hits = 0
-
-    def is_ours(code):
-        # Not in `finally`: what a signal cannot interrupt, a tracer can.
-        return "exact" in code.co_filename and code.co_name != "_learn"
-
-    for k in range(1, 900, 29):
-        model = copy.deepcopy(plain)
-        n_hits += interrupted(partial(learnt, model, events[40:42]), k, is_ours)
-        learnt(model, events[model.n_examples :])
-        assert model.kept_numbers().tolist() != [] and model.n_kept == 35
-        assert model.dual == pytest.approx(expected, rel=1e-9)
-    assert n_hits > 5
 
 
 @pytest.mark.parametrize("cls", [IncrementalSVMClassifier, *CLASSES])

@@ -47,30 +47,6 @@ def test_the_support_vectors_are_the_model(cls, limit, averaged):
     assert w2 == pytest.approx(found.coefficients @ np.array(gram) @ found.coefficients, rel=1e-3)
 
 
-def test_votes_are_those_of_the_models_that_the_support_vectors_show():
-    x, y = rings()
-    model = KernelPerceptronClassifier(RBF, voted=True)
-    model.learn_many(x, y, ids=np.arange(1, 401))
-    model.learn_many(x, y, ids=np.arange(1, 401))
-    found = model.support_vectors()
-    # A second epoch: what is wrong again is a support vector again.
-    assert model.n_support_vectors == len(found.entered) > len(set(found.entered.tolist()))
-    assert np.abs(model.decision_function_many(x[:20])).max() <= 1.0
-    # With each example once, the ids say after which example a vector came.
-    model = KernelPerceptronClassifier(RBF, voted=True)
-    model.learn_many(x, y, ids=np.arange(1, 401))
-    found = model.support_vectors()
-    kernel = np.array([[kernels.evaluate(RBF, row, z) for z in found.rows] for row in x[:20]])
-    says = np.sign(np.cumsum(kernel * found.coefficients, axis=1))
-    votes = says @ np.diff([*(found.entered - 1), 400]) / 400
-    np.testing.assert_allclose(model.decision_function_many(x[:20]), votes, atol=1e-9)
-    assert np.mean(np.array(model.predict_many(x)) == y) > 0.9
-    assert "votes of all models" in model.description
-    gram = [[kernels.evaluate(RBF, a, b) for b in found.rows] for a in found.rows]
-    norm = found.coefficients @ np.array(gram) @ found.coefficients
-    assert model.squared_norm == pytest.approx(norm, rel=1e-3)
-
-
 def test_the_hullers_support_vectors_are_its_model():
     x, y = rings(seed=1)
     model = HullerClassifier(RBF, seed=0)

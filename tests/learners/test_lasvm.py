@@ -121,19 +121,6 @@ def test_missing_new_and_boolean_features():
     model.learn_one({}, False)
 
 
-def test_nulls_are_missing_features():
-    x, y = rows(80)
-    holes = [[None if i % 5 == 0 else v for v in x[:, j]] for j, i in enumerate((0, 1, 2))]
-    holes = [[v if (r + j) % 4 else None for r, v in enumerate(x[:, j])] for j in range(3)]
-    table = pa.table(dict(zip(NAMES, holes, strict=True)))
-    one, many = LASVMClassifier(), LASVMClassifier()
-    for row, label in zip(table.to_pylist(), y, strict=True):
-        one.learn_one({k: v for k, v in row.items() if v is not None}, bool(label))
-    many.learn_many(table, y)
-    same(one, many)
-    many.learn_many(pd.DataFrame({"a": pd.array([1.0, None], "Float64")}), [True, False])
-
-
 def optimum(x, y, gram, C, **fit):
     svc = SVC(C=C, kernel="precomputed", tol=1e-6, **fit.pop("new", {})).fit(gram, y, **fit)
     alpha = np.zeros(len(y))
@@ -165,16 +152,6 @@ def test_weights_epochs_and_class_weights_reach_libsvms_optimum():
     balanced = epochs(LASVMClassifier(kernel=rbf, C=2.0, class_weight="balanced"), x, y)
     new = {"class_weight": "balanced"}
     assert balanced.dual == pytest.approx(optimum(x, y, gram, 2.0, new=new), rel=1e-4)
-
-
-def test_weight_zero_never_becomes_a_support_vector():
-    x, y = rows(50)
-    # Without a trial, after which the model would be another one.
-    model = learnt(x, y, LASVMClassifier(scale=False, gamma="scale"))
-    before = model.support_vectors().coefficients
-    model.learn_one({"a": 0.0}, True, w=0.0)
-    model.learn_many(CONTAINERS["table"](x), y, w=0.0)
-    np.testing.assert_array_equal(model.support_vectors().coefficients, before)
 
 
 def test_finish_reports_and_may_be_interrupted(monkeypatch):

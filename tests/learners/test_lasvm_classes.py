@@ -134,19 +134,6 @@ def test_a_late_class_leaves_the_problem_of_the_first_two_as_it_was():
     assert len(members(model, (0, 7))[0]) <= 6
 
 
-def test_every_problem_is_feasible_and_its_gradients_are_fresh():
-    x, y = rows(400, seed=6)
-    gram = gram_of(x)
-    model = LASVMClassifier(kernel=RBF, C=3.0, window=150)
-    model.learn_many(x, y)
-    for a, b in model._problems():
-        number, alpha, gradient = members(model, (a, b))
-        at, sign = number - 1, np.where(y[number - 1] == a, 1.0, -1.0)
-        assert at.min() >= 250 and set(y[at]) <= {a, b} and abs(alpha.sum()) < 1e-9
-        assert (alpha * sign >= 0.0).all() and (alpha * sign <= 3.0).all()
-        np.testing.assert_allclose(gradient, sign - gram[np.ix_(at, at)] @ alpha, atol=1e-4)
-
-
 def test_gap_and_certificate_are_sums_over_the_problems():
     x, y = rows(500, 3, seed=7)
     model = LASVMClassifier(kernel=RBF)

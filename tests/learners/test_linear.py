@@ -11,9 +11,8 @@ from river import compose, datasets, evaluate, feature_extraction, metrics
 from scipy import sparse as scipy_sparse
 from sklearn.svm import LinearSVC
 
-from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor, load
+from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor
 from streamsvm.errors import FeatureError, LabelError, ParameterError
-from streamsvm.model_files import codec
 from streamsvm.models.linear import rate_search
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear import step
@@ -68,17 +67,6 @@ def test_weights_are_seldom_copied_for_further_classes(cls):
     learn(copied, range(150, 200))
     same(model, copied)
     assert not np.shares_memory(model.state.weights, copied.state.weights)
-
-
-@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
-def test_arrays_of_another_size_are_refused(cls):
-    x, y = problem(200)
-    model = cls()
-    model.learn_many(x, y)
-    content, arrays = codec.to_file(model)
-    arrays["weights"] = arrays["weights"][..., :-1]
-    with pytest.raises(ValueError, match="weights is float64.*wanted"):
-        codec.from_file({"class": cls.__name__, **content}, arrays)
 
 
 def test_the_rate_is_that_with_the_lowest_objective():
@@ -310,38 +298,6 @@ def test_with_a_scaler_in_front():
 def grow(m, events, y):
     for event, label in zip(events, y, strict=True):
         m.learn_one(event, label)
-
-
-def one_by_one(n=600, d=11, seed=0):
-    """Return events whose features appear one after the other."""
-    rng = np.random.default_rng(seed)
-    events = [
-        {f"f{c}": float(v) for c, v in enumerate(rng.normal(size=min(d, 2 + i // 40)))}
-        for i in range(n)
-    ]
-    return events, [sum(event.values()) > 0.0 for event in events]
-
-
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
-@pytest.mark.parametrize("at", [20, 150, 501])
-def test_features_that_appear_late_and_a_save_in_between(cls, sparse, at, tmp_path):
-    events, y = one_by_one()
-    one, saved = cls(sparse=sparse, skip="auto"), cls(sparse=sparse, skip="auto")
-    grow(one, events, y)
-    grow(saved, events[:at], y[:at])
-    saved.save(tmp_path / "model")
-    saved = load(tmp_path / "model")
-    grow(saved, events[at:], y[at:])
-    same(one, saved)
-    # A batch knows all of its features from its first row on.
-    names = sorted({name for event in events for name in event}, key=lambda name: int(name[1:]))
-    table = pa.table({name: [event.get(name) for event in events] for name in names})
-    many = cls(sparse=sparse, skip="auto")
-    many.learn_many(table, y)
-    assert many.model.schedule.t0 == one.model.schedule.t0
-    for name in names:
-        assert many.weights[name] == pytest.approx(one.weights[name], rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

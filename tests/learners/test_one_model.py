@@ -224,10 +224,7 @@ def test_of_events_of_batches_and_of_copies(learner, parameters, tmp_path):
 LINEAR_MODELS = {
     "SGD": (SVMSGDClassifier, {}),
     "SGD by log loss": (SVMSGDClassifier, {"averaged": False, "loss": "log", "t0": 100.0}),
-    "SGD weighted": (
-        SVMSGDClassifier,
-        {"averaged": 50, "skip": "auto", "class_weight": {1: 2.0}},
-    ),
+    "SGD weighted": (SVMSGDClassifier, {"averaged": 50, "skip": "auto", "class_weight": {1: 2.0}}),
     "SGD of sparse rows": (SVMSGDClassifier, {"sparse": True}),
     "SGD of hashed rows": (SVMSGDClassifier, {"hashing": 4}),
     "SGD-QN": (SGDQNClassifier, {}),

@@ -1,20 +1,10 @@
 """Outliers, and rows that were best as they are and then change, in kernel learners by default."""
 
-import pickle
-
 import numpy as np
 import pytest
 
-import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
-from streamsvm.errors import ModelFileError
-from streamsvm.models.kernel.feature_scales import (
-    HIGH,
-    LOW,
-    NO_LIMIT,
-    FeatureScales,
-    limits_of,
-)
+from streamsvm.models.kernel.feature_scales import HIGH, LOW, NO_LIMIT, FeatureScales, limits_of
 from streamsvm.support.feature_statistics import VARIANCE
 from tests.learners.test_trial import learnt
 from tests.reference.slow_scales import SlowScale
@@ -145,19 +135,6 @@ def test_few_values_are_all_within_their_limits():
         x = np.random.default_rng(n).standard_cauchy(size=(n, 2)).astype(np.float32)
         limits = limits_of(x)
         assert (x >= limits[LOW]).all() and (x <= limits[HIGH]).all()
-
-
-def test_files_that_contradict_themselves_are_refused(tmp_path):
-    model = learnt(LASVMClassifier(), *stream(1100))
-    for name, value in {
-        "limits": -np.ones((3, 3)),
-        "weights": np.full(4, -1.0),
-    }.items():
-        wrong = pickle.loads(pickle.dumps(model))
-        setattr(wrong.preparation.scales, name, value)
-        wrong.save(tmp_path / "wrong.svm")
-        with pytest.raises(ModelFileError):
-            streamsvm.load(tmp_path / "wrong.svm")
 
 
 def test_outliers_of_a_feature_that_is_mostly_zero_leave_the_scaled_rows_to_choose():

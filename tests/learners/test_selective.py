@@ -5,20 +5,10 @@ import random
 
 import numpy as np
 import pytest
-from river import (
-    base,
-    datasets,
-    evaluate,
-    metrics,
-    naive_bayes,
-)
+from river import base, datasets, evaluate, metrics, naive_bayes
 
 import streamsvm
-from streamsvm import (
-    LASVMClassifier,
-    Selective,
-    SVMSGDClassifier,
-)
+from streamsvm import LASVMClassifier, Selective, SVMSGDClassifier
 from streamsvm.selection import waiting
 
 

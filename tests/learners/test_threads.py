@@ -179,37 +179,6 @@ def test_an_interruption_ends_what_other_threads_read(monkeypatch):
     assert model.decision_function_many(x).tolist() == other.decision_function_many(x).tolist()
 
 
-@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer")
-@pytest.mark.skipif(
-    threading.current_thread() is not threading.main_thread(), reason="signals are the main one's"
-)
-def test_a_signal_at_any_moment_leaves_a_model_that_learns_on():
-    x, y = stream("two classes", 4)
-    model, n_interrupted = new_model("two classes", 3), 0
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    try:
-        for delay in np.linspace(0.0005, 0.02, 25).tolist():
-            start = model.n_examples % len(y)
-            try:
-                signal.setitimer(signal.ITIMER_REAL, delay)
-                model.learn_many(x[start:], y[start:])
-            except KeyboardInterrupt:
-                n_interrupted += 1
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0.0)
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    assert n_interrupted
-    n = model.n_examples
-    model.learn_many(x, y)
-    assert model.n_examples == n + len(y)
-    assert np.isfinite(model.decision_function_many(x)).all()
-
-
 # The threads of a process
 
 

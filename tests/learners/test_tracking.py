@@ -1,11 +1,10 @@
 import numpy as np
 import pytest
 
-import streamsvm
 from streamsvm import TrackingSVMClassifier, kernels
 from streamsvm.errors import FeatureError, ParameterError
 from tests.kernels.test_values import Cosine
-from tests.learners.test_lasvm import learnt, rows
+from tests.learners.test_lasvm import rows
 
 SETTINGS = {
     "default": {},
@@ -28,14 +27,6 @@ def same(a, b):
         np.testing.assert_array_equal(sv.rows, other.rows)
     assert (a.dual, a.kernel_, a.certificate) == (b.dual, b.kernel_, b.certificate)
     np.testing.assert_array_equal(a.targets.calibration, b.targets.calibration)
-
-
-def test_a_file_that_does_not_hold_together_is_refused(tmp_path):
-    model = learnt(*rows(50), make("window"))
-    model.state.active.members[0] = 10**6
-    model.save(tmp_path / "m.svm")
-    with pytest.raises(streamsvm.errors.DamagedModelFileError, match="members"):
-        streamsvm.load(tmp_path / "m.svm")
 
 
 def test_the_first_class_alone_may_be_the_positive_one():
@@ -87,15 +78,6 @@ def test_finish_reaches_the_optimum_of_what_is_kept(name):
     # Both are about the stream, not about finishing.
     assert model.certificate == certificate and model.papers_certificate == papers
     model.learn_many(x, y)
-
-
-def test_epochs_step_on_what_is_kept_already():
-    x, y = rows(150)
-    ids = np.arange(1, 151)
-    model = make("default")
-    for _ in range(3):
-        model.learn_many(x, y, ids=ids)
-    assert model.n_kept == 150 and model.state.info[0].n_seen == 450
 
 
 def test_seeds():
@@ -154,14 +136,6 @@ def test_a_kernel_with_a_negative_diagonal_is_refused_and_changes_nothing():
     with pytest.raises(FeatureError, match=r"of the row with itself is .*-0\.[89]"):
         model.learn_many(np.full((1, 2), np.sqrt(0.95)), [True])
     assert model.dual == before and model.n_examples == 2
-
-
-def test_before_any_label():
-    model = TrackingSVMClassifier()
-    assert model.predict_one({"a": 1.0}) is None and model.kappa == 0.0
-    assert model.certificate.value is None and "no example" in model.certificate.reason
-    assert model.duality_gap() == 0.0 and model.n_kept == 0 and model.memory_usage == 0
-    model.finish()
 
 
 @pytest.mark.parametrize("kernel", [kernels.RBF(gamma=0.5), kernels.Linear()])

@@ -20,11 +20,11 @@ from streamsvm import (
     predict_then_learn_many,
 )
 from streamsvm.cli.main import main
-from streamsvm.errors import ModelFileError, ParameterError
+from streamsvm.errors import ParameterError
 from streamsvm.features.matrices import Matrix
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.models.kept_examples import Examples
-from streamsvm.models.kernel import race, relearning, relevance, trial
+from streamsvm.models.kernel import race, relearning, relevance
 from streamsvm.models.rows import scaled_rows
 from tests.learners.test_all_learners import content
 from tests.learners.test_lasvm import optimum
@@ -48,30 +48,6 @@ def learnt(model, x, y, parts=(700, 1300)):
         if len(part):
             model.learn_many(x[part], y[part].tolist())
     return model
-
-
-@LEARNERS
-def test_an_interrupted_batch_leaves_a_model_that_goes_on(cls, tmp_path, monkeypatch):
-    x, y = stream(1200)
-    model = learnt(cls(seed=1), x[:100], y[:100], parts=())
-    add = trial.Trial.add
-
-    def interrupted(self, rows, *targets):
-        add(self, rows, *targets)
-        if len(rows) > 200:
-            raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(trial.Trial, "add", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            model.learn_many(x[100:600], y[100:600].tolist())
-    # Parts of 28, 128 and 256 rows were learnt, and are counted.
-    assert model.n_examples == 512
-    model.save(tmp_path / "m.svm")
-    assert streamsvm.load(tmp_path / "m.svm").n_examples == 512
-    learnt(model, x[600:], y[600:], parts=())
-    assert model.n_examples == 1112
-    assert (np.array(model.predict_many(x)) == y).mean() > 0.9
 
 
 @LEARNERS
@@ -243,15 +219,6 @@ def test_zeros_and_ones_are_not_scaled_and_outliers_do_not_ruin_a_scale():
     )
 
 
-@LEARNERS
-def test_support_vectors_are_rows_as_they_came(cls):
-    x, y = stream(1100, noise_scale=100.0)
-    model = learnt(cls(scale=True, seed=1), x, y)
-    rows = model.support_vectors().rows
-    distance = np.abs(rows[:, None] - x[None]).max(axis=2).min(axis=1)
-    assert distance.max() < 1e-4
-
-
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_labels_and_features_that_come_later(n_classes):
     x, y = stream(1100, noise_scale=100.0)
@@ -328,22 +295,6 @@ def test_parameters_are_checked(cls):
             cls(C=wrong)
     assert cls(kernel=kernels.RBF(gamma=1.0)).preparation.trial is None
     assert cls(kernel=kernels.RBF(gamma=1.0)).C_ == 1.0
-
-
-def test_files_that_contradict_themselves_are_refused(tmp_path):
-    x, y = stream(50, noise_scale=100.0)
-    model = learnt(LASVMClassifier(scale=True), x, y)
-    for change in (
-        {"factors": np.ones(9, np.float32)},
-        {"factors": np.full(5, np.nan, np.float32)},
-        {"choice": trial.Choice(0, 1, True)},
-        {"C": -1.0},
-    ):
-        wrong = pickle.loads(pickle.dumps(model))
-        wrong.model.preparation = wrong.preparation.changed(**change)
-        wrong.save(tmp_path / "wrong.svm")
-        with pytest.raises(ModelFileError):
-            streamsvm.load(tmp_path / "wrong.svm")
 
 
 def test_the_command_scales_by_trial_instead_of_a_scaler(tmp_path, capsys):

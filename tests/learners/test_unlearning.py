@@ -1,7 +1,6 @@
 """Taking examples back from the large kernel learners: what is gone, what is left, and how well."""
 
 import copy
-import threading
 
 import numpy as np
 import pytest
@@ -288,8 +287,7 @@ def test_statistics_are_those_of_the_others():
 
 
 @pytest.mark.parametrize(
-    "name",
-    slow_but(["two", "three", RARE, "larank"], "two", "three", "larank", compiling=SPARSE),
+    "name", slow_but(["two", "three", RARE, "larank"], "two", "three", "larank", compiling=SPARSE)
 )
 def test_probabilities_are_calibrated_anew_by_the_others(name):
     model = learnt(name, stream(name))
@@ -386,21 +384,3 @@ def test_bounded_learners_forget_by_number_what_they_keep():
         assert model.unlearn(number).removed == [number]
         assert number not in np.abs(model.kept_numbers())
         learnt(model, stream("two", seed=2))
-
-
-def test_other_threads_predict_meanwhile():
-    events = stream("two", 400)
-    model, answers = learnt("two", events), []
-    stop = threading.Event()
-
-    def predict():
-        while not stop.is_set():
-            answers.append(model.predict_one(events[0][0]))
-
-    thread = threading.Thread(target=predict)
-    thread.start()
-    for number in range(1, 60):
-        model.unlearn(number)
-    stop.set()
-    thread.join()
-    assert set(answers) <= {0, 1} and not set(model.kept_numbers().tolist()) & set(range(1, 60))

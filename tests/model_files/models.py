@@ -6,7 +6,6 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from streamsvm import (
@@ -30,7 +29,6 @@ from streamsvm import (
     SVMSGDClassifier,
     TrackingSVMClassifier,
     kernels,
-    save,
 )
 
 RBF = kernels.RBF(gamma=0.5)
@@ -74,16 +72,22 @@ MAKE: dict[str, Callable[[], Any]] = {
 OF_CLASSES = ("adaptive_classes", "ambiguous", "concepts", "larank", "ospas", "sequence")
 
 
-def write(name: str, path: Path) -> None:
-    """Write the file of a model that has learnt some events."""
-    model, draw = MAKE[name](), random.Random(3).random
-    for _ in range(N):
+def teach(model: Any, name: str, n: int = N) -> Any:
+    """Let a model learn some events of its kind."""
+    draw = random.Random(3).random
+    last = list(model.steps.values())[-1] if hasattr(model, "steps") else model
+    for _ in range(n):
         x = {"a": round(4.0 * draw() - 2.0, 3), "b": round(4.0 * draw() - 2.0, 3)}
         x |= {"c": round(draw(), 3)} if draw() < 0.5 else {}
         y = int(x["a"] ** 2 + x["b"] ** 2 < 2.0)
         y += 2 * (x["a"] > 0.5) if name.startswith(OF_CLASSES) or "_classes" in name else 0
-        model.learn_one(*_said(model, x, y))
-    save(model, path)
+        model.learn_one(*_said(last, x, y))
+    return model
+
+
+def learnt(name: str) -> Any:
+    """Return a model that has learnt some events."""
+    return teach(MAKE[name](), name)
 
 
 def _said(model: Any, x: dict[Any, float], y: int) -> tuple[Any, Any]:

@@ -156,19 +156,6 @@ def test_other_formats(file, monkeypatch, number, error, advice):
         streamsvm.load(file)
 
 
-def test_content_that_does_not_hold_together(file, monkeypatch):
-    true = model_file._arrow
-
-    def short(described, about, arrays, is_compressed):
-        cut = {**arrays, "0.alpha": arrays["0.alpha"][:-1]}
-        return true(described, about, cut, is_compressed)
-
-    monkeypatch.setattr(model_file, "_arrow", short)
-    learnt(*rows(30)).save(file)
-    with pytest.raises(DamagedModelFileError, match=r"alpha is float64 \(\d+,\), wanted"):
-        streamsvm.load(file)
-
-
 def _no_space(*args):
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 

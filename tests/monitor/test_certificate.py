@@ -10,13 +10,10 @@ from hypothesis import strategies as st
 from streamsvm import kernels
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.certificate import Looks, papers_bound, steps_for
-from streamsvm.solvers.bounds import Budget, Reservoir
-from streamsvm.solvers.tracking.finish import tracking_gap
 from streamsvm.solvers.tracking.state import INFO
 from streamsvm.solvers.tracking.step import exact_step
 from tests.kernels.test_values import expected
 from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
-from tests.slow import of_tracking_bounds
 
 RBF = kernels.RBF(gamma=0.5)
 ALL = (kernels.Linear(scale=3.0), kernels.Polynomial(degree=2, gamma=0.5), RBF)
@@ -141,34 +138,3 @@ def test_the_lemma_needs_the_width_of_unequal_boxes():
     assert gap <= bound
     rise = (0.5 + 39 * (0.01 - 0.5e-4)) / 40
     assert gap > math.sqrt(2.0 * rise) + rise / np.mean(np.r_[30.0, np.full(39, 0.01)])
-
-
-@pytest.mark.parametrize("process", [0.0, 1.0])
-@pytest.mark.parametrize(
-    ("kernel", "bounds", "window"),
-    [
-        (RBF, {}, 0),
-        (kernels.Polynomial(degree=2, gamma=0.3), {}, 0),
-        (RBF, {}, 40),
-        pytest.param(RBF, {"bounds": Reservoir(40.0)}, 0, marks=of_tracking_bounds),
-        pytest.param(RBF, {"bounds": Budget(30.0)}, 0, marks=of_tracking_bounds),
-        (RBF, {"keep_zeros": 0.0, "tau": 0.01}, 0),
-    ],
-)
-def test_the_running_mean_of_the_measured_gap_stays_below(kernel, bounds, window, process):
-    held = []
-    for seed in range(6):
-        x, y = problem(seed, 150, 3)
-        # Drift: the classes change places half-way.
-        y[75:] = -y[75:]
-        schedule = PLAIN._replace(process=process, **bounds)
-        stream = TrackingStream(x, y, unequal(seed, 150, 2.0), kernel, schedule, seed, window)
-        total, above = 0.0, True
-        for k in range(150):
-            stream.learn([k])
-            kept = tracking_gap(stream.state, stream.solver_kernel, 3)
-            total += kept.total / kept.cost
-            above = above and 0.0 <= total / (k + 1) <= Looks.of(stream.info).bound()
-        held.append(above)
-    # With 95 % each; in fact nearly always.
-    assert np.mean(held) > 0.8

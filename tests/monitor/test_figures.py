@@ -5,16 +5,7 @@ import json
 import re
 from pathlib import Path
 
-from streamsvm.monitor.figures import (
-    ALL,
-    BYTES,
-    CHARTS,
-    FIGURES,
-    LINES,
-    RATE,
-    SECONDS,
-    SHARE,
-)
+from streamsvm.monitor.figures import ALL, BYTES, CHARTS, FIGURES, LINES, RATE, SECONDS, SHARE
 
 ROOT = Path(__file__).resolve().parents[2]
 DASHBOARD = ROOT / "examples" / "grafana.json"

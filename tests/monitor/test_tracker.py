@@ -10,7 +10,7 @@ import urllib.request
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from river import compose, datasets, linear_model, metrics, preprocessing, utils
+from river import linear_model, metrics, utils
 
 from connectors import MemorySource
 from streamsvm import (
@@ -396,15 +396,6 @@ def test_prometheus(data):
     assert "streamsvm_delta" not in values
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(url, timeout=1)
-
-
-def test_in_a_pipeline_with_rivers_scaler():
-    model = compose.Pipeline(preprocessing.StandardScaler(), TrackingSVMClassifier(seed=1))
-    monitor = watched(model, every=200)
-    for event, label in datasets.Phishing():
-        monitor.learn_one(event, label)
-    assert monitor.get()["n_examples"] == 1250 and monitor.get()["accuracy"] > 0.85
-    assert 0 < monitor.get()["averaged_gap"] < monitor.get()["certificate"]
 
 
 def test_what_is_recent_forgets(data):

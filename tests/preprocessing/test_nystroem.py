@@ -5,10 +5,9 @@ import pyarrow as pa
 import pytest
 
 from streamsvm import Nystroem, kernels
-from streamsvm.errors import FeatureError, ModelFileError, ParameterError
+from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import frames
 from streamsvm.features.schema import Schema
-from streamsvm.model_files.codec import from_file, to_file
 from streamsvm.support.draws import new_draws, uniform
 from tests.preprocessing.test_feature_maps import components, containers
 
@@ -102,26 +101,6 @@ def test_rows_that_are_mapped_together_are_as_alone(n_centres, most):
     alone = np.array([model.transform_many(row[None])[0] for row in x])
     for size in (2, 7, 8, 9, 60):
         np.testing.assert_array_equal(model.transform_many(x[:size]), alone[:size])
-
-
-@pytest.mark.parametrize("change", ["lower", "diagonal", "squares", "counts", "draws"])
-def test_files_that_contradict_themselves(change):
-    transformer = Nystroem(RBF, 4)
-    transformer.learn_many(np.array([[0.0], [1.0], [2.0]]))
-    content, arrays = to_file(transformer)
-    content["class"] = "Nystroem"
-    arrays = {name: array.copy() for name, array in arrays.items()}
-    assert from_file(content, arrays).transform_one({0: 1.5}) == transformer.transform_one({0: 1.5})
-    if change in ("lower", "diagonal"):
-        arrays["inverse"][(2, 0) if change == "lower" else (1, 1)] = -1.0
-    elif change == "squares":
-        arrays["squares"][0] = -1.0
-    elif change == "counts":
-        content["parameters"]["n_components"] = 2
-    else:
-        arrays["draws"][0] = 0
-    with pytest.raises((ValueError, ModelFileError)):
-        from_file(content, arrays)
 
 
 def test_the_table_of_centres_is_bounded(monkeypatch):

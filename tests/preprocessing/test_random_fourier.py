@@ -12,10 +12,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamsvm import (
-    RandomFourierFeatures,
-    SVMSGDClassifier,
-)
+from streamsvm import RandomFourierFeatures, SVMSGDClassifier
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import frames
 from streamsvm.features.names import LONGEST_NAME

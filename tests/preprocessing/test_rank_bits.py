@@ -1,7 +1,5 @@
 """Ranks as bits: a slow twin, events and batches, copies and files, and learners behind."""
 
-import copy
-import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -14,17 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from river import datasets
 
-import streamsvm
 from connectors import MemorySource
-from streamsvm import (
-    RankBits,
-    StandardScaler,
-    SVMSGDClassifier,
-    predict_then_learn_many,
-)
-from streamsvm.errors import FeatureError, ModelFileError, ParameterError
+from streamsvm import RankBits, StandardScaler, SVMSGDClassifier, predict_then_learn_many
+from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features import frames
-from streamsvm.model_files.codec import from_file, to_file
+from streamsvm.model_files.codec import to_file
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from tests.reference.slow_rank_bits import SlowFeature
@@ -208,57 +200,6 @@ def test_what_is_refused_changes_nothing():
             RankBits(n_bits=n)
     with pytest.raises(ParameterError, match="use a regular expression"):
         RankBits(one_hot="(")
-
-
-@pytest.mark.parametrize("way", ["file", "pickle", "deepcopy", "copy", "clone"])
-@pytest.mark.parametrize("n", [0, 1, 300, 2500])
-def test_copies_go_on_alike(way, n, tmp_path):
-    rng = np.random.default_rng(3)
-    events = [
-        {"a": a, 5: b, "t=x": 1.0} | ({"late": a * b} if i % 7 == 3 else {})
-        for i, (a, b) in enumerate(rng.normal(size=(3000, 2)).tolist())
-    ]
-    transformer = RankBits()
-    for x in events[:n]:
-        transformer.learn_one(x)
-    before = transformer.edges
-    if way == "file":
-        streamsvm.save(transformer | SVMSGDClassifier(), tmp_path / "m.svm")
-        other = streamsvm.load(tmp_path / "m.svm")["RankBits"]
-    else:
-        ways = {"pickle": lambda t: pickle.loads(pickle.dumps(t)), "deepcopy": copy.deepcopy}
-        ways |= {"copy": copy.copy, "clone": lambda t: t.clone(include_attributes=True)}
-        other = ways[way](transformer)
-    for x in events[n : n + 600]:
-        other.learn_one(x)
-    assert transformer.edges == before
-    for x in events[n : n + 600]:
-        transformer.learn_one(x)
-        assert other.transform_one(x).keys() == transformer.transform_one(x).keys()
-    assert other.edges == transformer.edges and other.gamma == transformer.gamma
-    assert transformer.clone().edges == {}
-
-
-@pytest.mark.parametrize("change", ["bits", "columns", "twice", "edges", "counts", "values"])
-def test_files_that_contradict_themselves(change):
-    transformer = RankBits(n_bits=2)
-    transformer.learn_many(np.arange(6.0).reshape(3, 2))
-    content, arrays = to_file(transformer)
-    content["class"] = "RankBits"
-    arrays = {name: array.copy() for name, array in arrays.items()}
-    assert from_file(content, arrays).edges == transformer.edges
-    if change == "bits":
-        content["bits_of_each"] = 3
-    elif change in ("columns", "twice"):
-        arrays["columns"][1] = 2 if change == "columns" else 0
-    elif change == "edges":
-        arrays["edges"][0, 0] = np.inf
-    elif change == "counts":
-        arrays["counts"][0] = 2048
-    else:
-        arrays["values"] = arrays["values"][1:]
-    with pytest.raises((ValueError, ModelFileError)):
-        from_file(content, arrays)
 
 
 @pytest.mark.parametrize("delay", [1, 30])

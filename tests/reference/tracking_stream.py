@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from streamsvm.solvers.bounds import Reservoir, Unbounded, Window
-from streamsvm.solvers.tracking import finish as tracking_finish
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
 from streamsvm.support import states
@@ -16,7 +15,7 @@ from streamsvm.support.dense_store import rows_of
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of
 from tests.kernels.test_values import values
-from tests.reference.slow_tracking import SlowTracking, optimum
+from tests.reference.slow_tracking import SlowTracking
 
 PLAIN = tracking.Schedule(
     steps=5.0, steps_per_r2=0.0, process=1.0, keep_zeros=1.0, averaged=1.0, tau=0.0,
@@ -74,27 +73,6 @@ def check_after_every_row(stream, window):
         booked -= info.skipped + info.lost
         assert booked == pytest.approx(info.dual, rel=1e-9, abs=1e-9 * (1.0 + abs(info.lost)))
         assert len(stream.members) <= min(stream.schedule.bounds.limit, window or np.inf)
-
-
-def check_finishing(stream, rel=1e-9):
-    """It reaches the optimum of another solver, and leaves what certificates are made of."""
-    names = {"n_seen", "n_steps", "n_null", *TOTALS} - {"lost", "r2"}
-    before = {name: float(stream.info[name]) for name in names}
-    gained = stream.info.dual + stream.info.lost
-    for _ in range(100):
-        arguments = stream.solver, stream.state, stream.solver_kernel, PLAIN, stream.x.shape[1]
-        if tracking_finish.finish_some(*arguments) <= 1e-6:
-            break
-    else:
-        raise AssertionError("no optimum")
-    stream.check(rel)
-    rows = np.sort(stream.state.store.entered[stream.members] - 1)
-    gram, y = stream.gram[np.ix_(rows, rows)], stream.y[rows]
-    a = optimum(gram, y, stream.cost[rows])
-    best = a.sum() - 0.5 * (y * a) @ gram @ (y * a)
-    assert best * (1 - 1e-6) <= stream.info.dual <= best * (1 + 1e-9)
-    assert {name: float(stream.info[name]) for name in names} == before
-    assert stream.info.dual + stream.info.lost == pytest.approx(gained, rel=1e-9)
 
 
 class TrackingStream:

@@ -10,13 +10,7 @@ import pytest
 
 import streamsvm
 from connectors import MemorySource
-from streamsvm import (
-    LASVMClassifier,
-    Selective,
-    StandardScaler,
-    SVMSGDClassifier,
-    TrackingMonitor,
-)
+from streamsvm import LASVMClassifier, Selective, StandardScaler, SVMSGDClassifier, TrackingMonitor
 from streamsvm.cli.main import main
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.late_labels import LateLabels

@@ -11,11 +11,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from river import linear_model, metrics
 
 import streamsvm
@@ -28,17 +25,9 @@ from streamsvm import (
     TrackingSVMClassifier,
     kernels,
 )
-from streamsvm.errors import (
-    CheckpointError,
-    DamagedModelFileError,
-    ModelFileError,
-    NotAModelFileError,
-    ParameterError,
-    UnwritableModelFileError,
-)
+from streamsvm.errors import CheckpointError, ParameterError, UnwritableModelFileError
 from streamsvm.model_files import container as model_file
 from streamsvm.monitor.watched import learner_of
-from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.forgetting import forget_in_file
 from streamsvm.run.runner import Run
@@ -218,45 +207,6 @@ def test_kill_9_at_any_moment(tmp_path):
     assert learner_of(one).n_examples == 5300
 
 
-def bad_rows(path, n=2000):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=n)
-    x[::50] = np.inf
-    labels = [None if i % 70 == 3 else bool(v > 0) for i, v in enumerate(x)]
-    pq.write_table(pa.table({"x": x, "label": labels}), path)
-
-
-def test_dead_letters_come_once(tmp_path):
-    bad_rows(tmp_path / "rows.parquet")
-    letters = tmp_path / "letters.jsonl"
-
-    def go_on(stop_after):
-        seen = [0]
-
-        def progress(_):
-            seen[0] += 1
-            if seen[0] == stop_after:
-                raise RuntimeError("killed")
-
-        with ParquetSource(tmp_path / "rows.parquet", "label", batch_size=200) as source:
-            return Run(
-                source,
-                LASVMClassifier(),
-                bad_events=BadEvents("dead-letter", letters),
-                checkpoint=Checkpoint(tmp_path / "run.ckpt", every=400),
-                on_progress=progress,
-            ).execute()
-
-    for _ in range(3):
-        with pytest.raises(RuntimeError, match="killed"):
-            go_on(4)
-    report = go_on(-1)
-    rows = [json.loads(line)["position"]["row"] for line in letters.read_text().splitlines()]
-    assert len(rows) == len(set(rows)) == sum(report.bad.values())
-    assert report.rows == 2000
-    assert report.learnt + len(rows) == 2000
-
-
 def test_another_run_is_refused(tmp_path):
     path = tmp_path / "run.ckpt"
     run(sparse(), path, 800)
@@ -324,26 +274,6 @@ def test_what_cannot_be_kept_is_said_at_the_start(tmp_path):
     for wrong in ({"every": 0}, {"every": True}, {"seconds": 0.0}):
         with pytest.raises(ParameterError):
             Checkpoint(tmp_path / "run.ckpt", **wrong)
-
-
-@pytest.mark.slow
-def test_two_processes_on_one_checkpoint(tmp_path):
-    path = tmp_path / "run.ckpt"
-    run(sparse(), path, 800)
-    code = (
-        "import sys, time; from streamsvm.run.checkpoint import Checkpoint;"
-        "c = Checkpoint(sys.argv[1]); c._lock.take(); print('held', flush=True); time.sleep(60)"
-    )
-    holder = subprocess.Popen(
-        [sys.executable, "-c", code, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True
-    )
-    assert holder.stdout.readline() == "held\n"
-    with pytest.raises(CheckpointError, match="in use by another process"):
-        run(sparse(), path)
-    # A process that is killed holds nothing.
-    holder.send_signal(signal.SIGKILL)
-    holder.communicate()
-    assert run(sparse(), path)[0].rows == 3000
 
 
 HOLDER = """
@@ -425,29 +355,3 @@ def test_a_full_disk_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["run.ckpt", "run.ckpt.lock"]
     monkeypatch.undo()
     assert_same(run(sparse(), path), run(sparse()))
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    path = tmp_path_factory.mktemp("kept") / "run.ckpt"
-    run(sparse(), path, 500)
-    return path.read_bytes()
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_no_damage_goes_unnoticed(kept, tmp_path_factory, data):
-    content = bytearray(kept)
-    if data.draw(st.booleans()):
-        del content[data.draw(st.integers(0, len(content) - 1)) :]
-    else:
-        at = data.draw(st.integers(0, len(content) - 1))
-        content[at] ^= data.draw(st.integers(1, 255))
-    path = tmp_path_factory.mktemp("damaged") / "run.ckpt"
-    path.write_bytes(content)
-    model = sparse()
-    with pytest.raises(ModelFileError) as caught:
-        run(model, path)
-    assert isinstance(caught.value, (DamagedModelFileError, NotAModelFileError))
-    assert model.n_examples == 0
-    assert path.read_bytes() == bytes(content)

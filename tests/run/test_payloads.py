@@ -15,13 +15,7 @@ from hypothesis import strategies as st
 from connectors import KafkaSource
 from connectors.kafka.messages import Message
 from connectors.payloads import avro
-from streamsvm import (
-    LaRankClassifier,
-    LASVMClassifier,
-    StandardScaler,
-    SVMSGDClassifier,
-    kernels,
-)
+from streamsvm import LaRankClassifier, LASVMClassifier, StandardScaler, SVMSGDClassifier, kernels
 from streamsvm.monitor.watched import learner_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
@@ -51,9 +45,7 @@ VALUES = st.recursive(
 )
 NAMES = st.sampled_from(["a", "b", "y", "a=x", "key", "at"]) | TEXTS
 NEARLY = st.builds(
-    lambda base, odd: base | odd,
-    st.sampled_from(GOOD),
-    st.dictionaries(NAMES, VALUES, max_size=8),
+    lambda base, odd: base | odd, st.sampled_from(GOOD), st.dictionaries(NAMES, VALUES, max_size=8)
 )
 JSON = st.one_of(
     st.binary(max_size=30),
@@ -117,9 +109,7 @@ def learn_all(payloads, model, decode, seed, **options):
 
 @settings(max_examples=25, phases=PHASES)
 @given(
-    st.lists(JSON, min_size=1, max_size=12),
-    st.sampled_from(sorted(MODELS)),
-    st.integers(0, 2**31),
+    st.lists(JSON, min_size=1, max_size=12), st.sampled_from(sorted(MODELS)), st.integers(0, 2**31)
 )
 @example([b'{"a": 1.0, "b": "\\ud800", "y": true}'], "sgd", 0)
 @example([b'{"a": 1.0, "\\udfff": 1.0, "y": true}'], "lasvm", 1)

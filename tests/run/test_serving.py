@@ -1,12 +1,9 @@
 """Asked from several threads while one learns."""
 
-import copy
-import pickle
 import sys
 import threading
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from river import compose, naive_bayes
 
@@ -96,35 +93,6 @@ def test_a_learner_is_asked_only_between_events(name, batch, n):
     np.testing.assert_array_equal(ours.coefficients, others.coefficients)
 
 
-def test_all_kinds_of_questions_at_once():
-    model = StandardScaler() | LASVMClassifier(max_support_vectors=100)
-    # River's pipelines prepare themselves at their first use, which is no matter for two threads.
-    model.learn_one(*EVENTS[0])
-    model.predict_one(ASKED)
-    model.predict_proba_one(ASKED)
-    rows = pa.RecordBatch.from_arrays(list(map(pa.array, X[:20].T)), names=list("abc"))
-
-    # What is compiled at first use is compiled before threads quarrel about it.
-    for x, y in EVENTS[1:200]:
-        model.learn_one(x, y)
-    model["LASVMClassifier"].predict_many(rows)
-
-    def ask():
-        model.predict_one(ASKED)
-        sum_ = sum(model.predict_proba_one(ASKED).values())
-        model["LASVMClassifier"].predict_many(rows)
-        copied = pickle.loads(pickle.dumps(copy.deepcopy(model["LASVMClassifier"])))
-        assert np.isfinite(copied.decision_function_one(ASKED))
-        assert np.isfinite(list(model["StandardScaler"].transform_one(ASKED).values())).all()
-        return round(sum_, 9)
-
-    def learn():
-        for x, y in EVENTS[:600]:
-            model.learn_one(x, y)
-
-    assert hammered(learn, ask) == {1.0}
-
-
 def first(probabilities):
     """Return the first of the probabilities; 0 if there is no label so far."""
     return next(iter(probabilities.values()), 0.0)
@@ -156,10 +124,7 @@ def test_serving_gives_whole_pipelines_and_never_waits():
 
 
 def test_serving_a_run_a_monitor_and_a_classifier_of_rivers():
-    for model in (
-        TrackingMonitor(LASVMClassifier()),
-        naive_bayes.GaussianNB(),
-    ):
+    for model in (TrackingMonitor(LASVMClassifier()), naive_bayes.GaussianNB()):
         serving = Serving(model, seconds=0.0)
         Run(MemorySource(EVENTS[:300]), model, on_progress=serving.refresh).execute()
         serving.refresh()

@@ -7,12 +7,7 @@ from river import datasets
 
 import streamsvm
 from connectors import MemorySource
-from streamsvm import (
-    ConformalSets,
-    StandardScaler,
-    SVMSGDClassifier,
-    TrackingMonitor,
-)
+from streamsvm import ConformalSets, StandardScaler, SVMSGDClassifier, TrackingMonitor
 from streamsvm.cli.main import main
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run

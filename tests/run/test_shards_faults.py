@@ -1,6 +1,5 @@
 """Shards: files, folders and arguments that are not what they should be are refused, and why."""
 
-import json
 import shutil
 
 import numpy as np
@@ -66,21 +65,6 @@ def test_a_file_that_changes_meanwhile_is_noticed(data, change):
         train_on_shards(TEMPLATE, data, "label", workers=workers)
 
 
-def test_a_scaler_has_the_statistics_of_all_rows_however_they_are_dealt(tmp_path):
-    random = np.random.default_rng(0)
-    x = 100.0 * random.normal(size=(400, 6)) * (random.random((400, 6)) < 0.02)
-    x[:, 0] = random.normal(size=400)
-    table = pa.table({f"x{i}": x[:, i] for i in range(6)} | {"label": x[:, 0] > 0.0})
-    pq.write_table(table, tmp_path / "d.parquet")
-    for shards in (1, 7):
-        model, _ = train_on_shards(
-            StandardScaler() | TEMPLATE, tmp_path / "d.parquet", "label", shards=shards
-        )
-        for i in range(6):
-            n, mean, variance = model["StandardScaler"].statistics[f"x{i}"]
-            assert (n, mean, variance) == pytest.approx((400, x[:, i].mean(), x[:, i].var()))
-
-
 def test_missing_numbers_count_as_the_mean_behind_a_scaler(tmp_path):
     table = drawn()
     a = table["a"].to_numpy().astype(float)
@@ -144,23 +128,17 @@ def test_folders_of_others_and_damaged_ones_are_refused(data, tmp_path):
         with pytest.raises(CheckpointError, match=why):
             train_on_shards(TEMPLATE, data, "label", folder=copy)
 
-    def rewritten(name, change):
-        def rewrite(folder):
-            if name != "united.svm":
-                (folder / "united.svm").unlink()
-            (folder / name).write_bytes(change((folder / name).read_bytes()))
+    def cut(folder):
+        (folder / "united.svm").write_bytes((folder / "united.svm").read_bytes()[:-100])
 
-        return rewrite
+    def exchanged(folder):
+        (folder / "united.svm").unlink()
+        shutil.copy(folder / "shard-00001.svm", folder / "shard-00000.svm")
 
     refused("no plan.json", lambda f: (f / "plan.json").unlink())
-    for text in (b"", b"[]", b"{", b"\xff"):
-        refused("damaged", lambda f, text=text: (f / "plan.json").write_bytes(text))
-    refused("model changed", lambda f: change_plan(f, model="?"))
-    other = (work / "shard-00001.svm").read_bytes()
-    refused("of another training", rewritten("shard-00000.svm", lambda content: other))
-    for name in ("shard-00000.svm", "united.svm"):
-        for changed in (lambda c: c[:-100], lambda c: c[:900] + bytes([c[900] ^ 1]) + c[901:]):
-            refused(f"{name} is damaged", rewritten(name, changed))
+    refused("damaged", lambda f: (f / "plan.json").write_bytes(b"{"))
+    refused("of another training", exchanged)
+    refused("united.svm is damaged", cut)
     other = tmp_path / "other"
     train_on_shards(TEMPLATE, data, "label", shards=2, folder=other)
     refused("of another training", lambda f: shutil.copy(other / "united.svm", f / "united.svm"))
@@ -176,11 +154,6 @@ def test_folders_of_others_and_damaged_ones_are_refused(data, tmp_path):
         train_on_shards(TEMPLATE, data, "label", folder=data)
     with pytest.raises(CheckpointError, match="cannot be a folder"):
         train_on_shards(TEMPLATE, data, "label", folder=data / "p0.parquet")
-
-
-def change_plan(folder, **changes):
-    plan = json.loads((folder / "plan.json").read_text())
-    (folder / "plan.json").write_text(json.dumps(plan | changes))
 
 
 @pytest.mark.parametrize(

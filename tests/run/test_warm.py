@@ -13,13 +13,10 @@ import streamsvm
 from streamsvm import (
     AdaptiveSVMClassifier,
     LaRankClassifier,
-    LaRankSequenceLabeler,
     LASVMClassifier,
     Nystroem,
     RandomFourierFeatures,
     RankBits,
-    SequencePA,
-    SequencePerceptron,
     StandardScaler,
     SVMSGDClassifier,
     _compile,
@@ -34,7 +31,6 @@ from streamsvm.run import warm as warming
 from tests.slow import slow_but
 
 ROOT = Path(__file__).resolve().parents[2]
-SEQUENCES = (LaRankSequenceLabeler, SequencePA, SequencePerceptron)
 compiled = pytest.mark.skipif(not _compile.JIT, reason="compiled code is switched off")
 
 # Counts what is compiled or loaded: the cache may have it already, but not the process.
@@ -100,14 +96,6 @@ def test_nothing_is_compiled_or_loaded_late(model):
     """What a first event in a cold cache does ahead of the others is done here by hand."""
     prepare = "rehearsal.compile_ahead(model)"
     assert run(SPECIALISATIONS + LEARNS.format(model=model, prepare=prepare)) == ["True"]
-
-
-@pytest.mark.slow
-@compiled
-def test_nothing_is_compiled_late_after_warm():
-    prepare = "streamsvm.warm(model)"
-    program = LEARNS.format(model="SVMSGDClassifier()", prepare=prepare)
-    assert run(SPECIALISATIONS + program) == ["True"]
 
 
 @pytest.fixture
@@ -252,20 +240,6 @@ def test_an_interruption_of_warm_leaves_no_watcher(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         streamsvm.warm(SVMSGDClassifier, progress=lambda now: None)
     assert _compiling.watchers == before
-
-
-@pytest.mark.slow
-@compiled
-def test_warm_counts_functions(tmp_path):
-    """Once they are compiled, the cache has them."""
-    program = """
-import streamsvm
-seen = []
-transformers = [streamsvm.StandardScaler, streamsvm.RandomFourierFeatures]
-print(streamsvm.warm(transformers, progress=seen.append) == seen[-1].functions > 4, seen[-1][:3])
-print(streamsvm.warm(transformers))
-"""
-    assert run(program, NUMBA_CACHE_DIR=str(tmp_path)) == ["True", "(2,", "2,", "'')", "0"]
 
 
 OF_SENTENCES = """

@@ -5,63 +5,8 @@ import os
 import pytest
 
 from tests.safety.programs import run
-from tests.slow import slow_but
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-
-LEARNING = """
-import os, signal, sys, threading, time
-import numpy as np
-import streamsvm
-from streamsvm.errors import ForkedModelError
-
-model = getattr(streamsvm, sys.argv[1])()
-rng = np.random.default_rng(0)
-X = rng.normal(size=(3000, 20))
-y = (X[:, 0] > 0).astype(int)
-event = dict(enumerate(X[0].tolist()))
-model.learn_many(X, y)
-for call in (model.predict_one, model.decision_function_one):
-    call(event)
-model.learn_one(event, 1)
-stop = threading.Event()
-
-def learn():
-    while not stop.is_set():
-        model.learn_many(X[:500], y[:500])
-
-thread = threading.Thread(target=learn, daemon=True)
-thread.start()
-time.sleep(0.2)
-for i in range(4):
-    child = os.fork()
-    if not child:
-        signal.alarm(20)
-        try:
-            model.predict_one(event)
-            model.learn_one(event, 1)
-            os._exit(0)
-        except ForkedModelError as error:
-            os._exit(0 if "another thread was using" in str(error) else 1)
-        finally:
-            os._exit(2)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0, os.waitstatus_to_exitcode(status)
-# The parent goes on.
-n = model.n_examples
-time.sleep(0.5)
-assert model.n_examples > n
-stop.set()
-thread.join()
-"""
-
-
-@pytest.mark.parametrize(
-    "name", slow_but(["SVMSGDClassifier", "LASVMClassifier"], "LASVMClassifier")
-)
-def test_children_neither_hang_nor_crash(name):
-    run(LEARNING, name)
-
 
 HELD = """
 import copy, os, pickle, signal, sys, threading

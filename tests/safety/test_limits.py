@@ -5,7 +5,6 @@ import pytest
 import streamsvm
 from streamsvm import LaRankClassifier, LASVMClassifier, SVMSGDClassifier, TrackingSVMClassifier
 from streamsvm.errors import LabelError, ModelFileError, ParameterError
-from streamsvm.model_files import codec, container
 
 LARGE = [2**63, -(2**63) - 1, 2**256 - 1, -(2**256) + 1]
 LEARNERS = [SVMSGDClassifier, LASVMClassifier, LaRankClassifier, TrackingSVMClassifier]
@@ -66,18 +65,3 @@ def test_candidates_are_bounded():
     for i in range(60):
         model.learn_one({"a": float(i % 7), "b": float(i % 5)}, i % 3)
     assert len(model.classes) == 3
-
-
-def test_candidates_of_a_file_are_bounded(tmp_path, monkeypatch):
-    model, path = learnt(LaRankClassifier, "a", 0), tmp_path / "model"
-    original = codec.to_file
-
-    def changed(part):
-        content, arrays = original(part)
-        content["parameters"]["candidates"] = 2**40
-        return content, arrays
-
-    monkeypatch.setattr(container.codec, "to_file", changed)
-    model.save(path)
-    with pytest.raises(ModelFileError, match="candidates=1099511627776"):
-        streamsvm.load(path)

@@ -6,7 +6,6 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from river import base
 
 import streamsvm
 from streamsvm import (
@@ -17,7 +16,6 @@ from streamsvm import (
     SGDQNClassifier,
     StandardScaler,
     SVMSGDClassifier,
-    TrackingMonitor,
 )
 from streamsvm.errors import ModelBusyError
 from streamsvm.learners.bases import learner as learners
@@ -25,8 +23,6 @@ from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.onnx_export import to_onnx
 from streamsvm.solvers.linear import state as linear_state
 from tests.learners.test_all_learners import content, learnt, stream
-from tests.safety.programs import run
-from tests.slow import slow_but
 
 acting = []
 """A function that runs at the next use of an object below, if there is one."""
@@ -143,30 +139,6 @@ def test_all_calls_are_refused_in_the_middle_of_learning_and_predicting(name):
         assert model.decision_function_one(x) == twin.decision_function_one(x)
 
 
-class Observed(TrackingMonitor):
-    """A monitor that tries all calls when it is told of an example."""
-
-    def learnt(self, learnt):
-        acting[0]()
-        super().learnt(learnt)
-
-    def note(self, *facts):
-        acting[0]()
-        return super().note(*facts)
-
-
-@pytest.mark.parametrize("name", ["lasvm", "sgd"])
-def test_a_monitor_cannot_use_the_model_that_tells_it(name):
-    learner = next(one for one in registered_learners("rows") if one.name == name)
-    model = learner.cls(**next(learner.cls._unit_test_params()))
-    monitor, (try_all, tried) = Observed(model), refused(model)
-    acting[:] = [try_all]
-    for x, y in in_texts(stream(30)):
-        monitor.learn_one(x, y)
-    acting.clear()
-    assert tried and model.n_examples == 30
-
-
 OF_SCALER = {
     "learn": lambda scaler: scaler.learn_one({"a": 1.0}),
     "transform": lambda scaler: scaler.transform_one({"a": 1.0}),
@@ -176,10 +148,9 @@ OF_SCALER = {
 }
 
 
-@pytest.mark.parametrize("reject", [None, 30.0])
 @pytest.mark.parametrize("what", ["learn_one", "transform_one"])
-def test_a_scaler(reject, what):
-    scaler, twin = StandardScaler(reject=reject), StandardScaler(reject=reject)
+def test_a_scaler(what):
+    scaler, twin = StandardScaler(), StandardScaler()
     for i in range(6):
         for one in (scaler, twin):
             one.learn_one({"a": float(i), "b": 1.0})
@@ -212,87 +183,6 @@ def test_wrappers(name):
         assert not acting
         twin.learn_one(odd, 1)
     assert model.predict_proba_one(x) == twin.predict_proba_one(x)
-
-
-class Acting(base.Classifier):
-    """A classifier without a lock that acts when it is used, and knows one label."""
-
-    def __init__(self):
-        self.n_learnt = 0
-
-    def learn_one(self, x, y):
-        self.n_learnt += 1
-        act()
-
-    def predict_proba_one(self, x):
-        act()
-        return {1: 1.0}
-
-
-def test_an_active_learner_around_a_model_without_a_lock():
-    model = ActiveLearner(Acting(), budget=1.0)
-    calls = {
-        "learn": lambda m: m.learn_one({"a": 1.0}, 1),
-        "predict": lambda m: m.predict_one({"a": 1.0}),
-        "probabilities": lambda m: m.predict_proba_one({"a": 1.0}),
-    }
-    for call in calls.values():
-        acting[:] = [refused(model, calls)[0]]
-        call(model)
-        assert not acting
-    assert model.classifier.n_learnt == model.n_answered == 1 and model.n_seen == 2
-    oracle = ActiveLearner(Acting(), oracle=lambda x: refused(oracle, calls)[0]())
-    oracle.predict_one({"a": 1.0})
-    assert oracle.n_seen == 1 and oracle.n_answered == 0
-
-
-SIGNALS = """
-import random, signal, sys, time
-import streamsvm
-from streamsvm.errors import ModelBusyError
-
-model, draw = getattr(streamsvm, sys.argv[1])(), random.Random(0)
-learnt, refused = [0], [0]
-
-def event():
-    x = {name: draw.gauss(0.0, 1.0) for name in "abcd"}
-    return x, x["a"] * x["b"] > 0.0
-
-for _ in range(200):
-    model.learn_one(*event())
-
-def handler(number, frame):
-    model.n_examples, model.memory_usage
-    try:
-        model.learn_one(*event())
-        learnt[0] += 1
-        model.predict_one(event()[0])
-    except ModelBusyError:
-        refused[0] += 1
-    signal.setitimer(signal.ITIMER_REAL, draw.uniform(2e-5, 1e-3))
-
-signal.signal(signal.SIGALRM, handler)
-signal.setitimer(signal.ITIMER_REAL, 1e-3)
-began, i = time.monotonic(), 0
-while time.monotonic() - began < 1.5 or not refused[0]:
-    model.learn_one(*event(), w=0.5 if i % 3 else 1.0)
-    i += 1
-# Not by its timer, which a pending call of the handler would set again.
-signal.signal(signal.SIGALRM, signal.SIG_IGN)
-assert model.n_examples == 200 + learnt[0] + i, (model.n_examples, learnt, i)
-model.learn_one(*event())
-"""
-
-
-@pytest.mark.parametrize(
-    "name",
-    slow_but(
-        ["LASVMClassifier", "SVMSGDClassifier", "AdaptiveSVMClassifier", "LaRankClassifier"],
-        "LASVMClassifier",
-    ),
-)
-def test_a_signal_handler_that_learns(name):
-    run(SIGNALS, name)
 
 
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])

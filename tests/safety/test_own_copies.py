@@ -6,11 +6,7 @@ import threading
 import numpy as np
 import pytest
 
-from streamsvm import (
-    LASVMClassifier,
-    StandardScaler,
-    SVMSGDClassifier,
-)
+from streamsvm import LASVMClassifier, SVMSGDClassifier
 from streamsvm.support.writable import own_copies
 
 
@@ -23,24 +19,6 @@ def stream(n, seed=0):
 def learn(model, n, seed):
     for x, y in stream(n, seed):
         model.learn_one(x, y)
-
-
-def test_first_examples_of_a_copy_are_its_own():
-    model = LASVMClassifier()
-    learn(model, 40, 0)
-    learn(copy.copy(model), 10, 1)
-    kept = model.preparation.trial.last(99, len(model.schema))
-    assert kept.marks.tolist() == list(range(1, 41))
-
-
-def test_a_copy_of_a_scaler_is_its_own():
-    scaler = StandardScaler()
-    scaler.learn_one({"a": 1.0})
-    copied = copy.copy(scaler)
-    copied.learn_one({"a": 2.0, "b": 1.0})
-    scaler.learn_one({"c": 1.0})
-    assert list(scaler.statistics) == ["a", "c"] and list(copied.statistics) == ["a", "b"]
-    assert scaler.statistics["a"][0] == 1
 
 
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, LASVMClassifier])

@@ -18,7 +18,7 @@ from streamsvm import (
     TrackingSVMClassifier,
     kernels,
 )
-from streamsvm.errors import ModelFileError, ParameterError
+from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files import codec
 from streamsvm.models.kernel.kept_values import kept_values
@@ -171,19 +171,6 @@ def test_sparse_rows_and_new_features_and_classes(n_classes):
     assert model.waiting.n_seeds.tolist() == [SEEDS] * n_classes
 
 
-def test_ids_of_a_further_epoch_are_not_learnt_again():
-    X, y = as_batch(list(stream(200)))
-    model = LASVMClassifier(**KERNEL, selection=Active(candidates=10, share=0.1))
-    taken = []
-    for _ in range(12):
-        model.learn_many(X, y, ids=np.arange(1, 201))
-        taken.append(model.waiting.n_taken)
-    assert taken[0] < taken[5] < taken[-1] <= 200
-    entered = model.support_vectors().entered
-    assert len(set(entered.tolist())) == len(entered)
-    assert model.n_examples == taken[-1]
-
-
 @pytest.mark.parametrize("rule", [Active(5, 0.3), Gradient(20, 0.5), AutoActive(9, 2)])
 def test_ids_in_any_batches_and_repeated_are_learnt_once(rule):
     X, y = as_batch(list(stream(300)))
@@ -292,36 +279,6 @@ def test_every_learner_of_rows_but_two_takes_a_selection():
         assert 10 <= model.waiting.n_taken < 110, learner.name
         assert model.predict_one({"a": 0.0, "b": 0.0}) is not None
         assert model.clone().selection == model.selection
-
-
-def test_files_with_wrong_candidates_are_refused(tmp_path):
-    model = LASVMClassifier(**KERNEL, selection=Active(candidates=5, share=0.2))
-    for x, y in stream(60):
-        model.learn_one(x, y)
-    content, arrays = codec.to_file(model)
-    content["class"] = "LASVMClassifier"
-    assert codec.from_file(content, arrays).waiting.n_seen == 60
-    for name, change in (
-        ("candidate_class", lambda a: a + 2),
-        ("candidate_class", lambda a: np.concatenate([a, a])),
-        ("candidate_weight", lambda a: -a),
-        ("candidate_rows", lambda a: a[:1]),
-        ("candidate_seeds", lambda a: np.concatenate([a, a])),
-    ):
-        with pytest.raises((ValueError, ModelFileError)):
-            codec.from_file(content, arrays | {name: change(arrays[name])})
-    for chosen in (
-        None,
-        {},
-        {**content["chosen"], "n_seen": -1},
-        {**content["chosen"], "n_near": 2**53},
-        {**content["chosen"], "seed": "x"},
-    ):
-        with pytest.raises((ValueError, TypeError)):
-            codec.from_file(content | {"chosen": chosen}, arrays)
-    for rule in ({"rule": "x"}, {"rule": "active", "share": 2.0}, {"rule": "active", "x": 1}, "a"):
-        with pytest.raises((ValueError, TypeError, ParameterError)):
-            codec.from_file(content | {"selection": rule}, arrays)
 
 
 def test_the_rules_have_names():

@@ -124,11 +124,3 @@ def test_a_change_of_the_kernel_recomputes_the_scalars():
     stream.check()
     rows = stores.rows_of(stream.state.store, 1, 3)
     assert rows.shape == (1, 3)
-
-
-def test_of_one_class_the_margin_is_its_sign():
-    x, _ = problem(5, n=20)
-    for sign in (1.0, -1.0):
-        stream = Stream(x, np.full(20, sign))
-        assert stream.learn(0, 20)[1:].tolist() == [sign] * 19
-        assert len(stream.members) == step.SEEDS

@@ -113,18 +113,6 @@ def test_bounds_there_and_back(kind, kernel):
     assert examples.problem.dual == pytest.approx(before, rel=1e-9)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_the_size_of_the_cache_does_not_matter(kernel):
-    x, y = rows_of(np.random.default_rng(5), "normal", 120, 2)
-    pair = [Examples(kernel, x, y, 10.0, cache) for cache in (TINY, LARGE)]
-    for examples in pair:
-        list(changed(examples, np.random.default_rng(6), 200))
-        examples.check()
-    tiny, large = pair
-    np.testing.assert_array_equal(tiny.beta, large.beta)
-    assert tiny.problem.bias == large.problem.bias
-
-
 def test_one_class_and_nothing():
     x, y = rows_of(np.random.default_rng(0), "normal", 20, 2)
     examples = Examples(RBF, x, np.ones(20), 1.0)
@@ -173,18 +161,6 @@ def test_bounds_with_which_the_margin_set_grows():
         examples.set_costs(np.random.default_rng(13).permutation(150)[:140], C)
         examples.check(1e-7)
     assert examples.problem.state.members.size > 100
-
-
-def test_another_kernel_is_as_from_the_start():
-    x, y = rows_of(np.random.default_rng(3), "normal", 70, 2)
-    examples, other = Examples(RBF, x, y, 5.0), Examples(KERNELS[-1], x, y, 5.0)
-    examples.add(*range(70))
-    other.add(*range(70))
-    examples.set_kernel(KERNELS[-1])
-    examples.gram = other.gram
-    examples.check()
-    np.testing.assert_array_equal(examples.here, other.here)
-    np.testing.assert_allclose(examples.beta, other.beta, rtol=0, atol=1e-8)
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
@@ -266,14 +242,3 @@ def test_an_interruption_changes_nothing(at, monkeypatch):
         found.append(examples)
     np.testing.assert_array_equal(found[0].here, found[1].here)
     np.testing.assert_allclose(found[1].beta, found[0].beta, rtol=0, atol=1e-9)
-
-
-@pytest.mark.parametrize("C", [1.0, 100.0])
-def test_it_is_libsvm_s_solution(C):
-    svc = pytest.importorskip("sklearn.svm").SVC
-    x, y = rows_of(np.random.default_rng(11), "normal", 150, 2)
-    examples = Examples(RBF, x, y, C)
-    examples.add(*range(150))
-    # libsvm keeps kernel values in single precision.
-    model = svc(C=C, gamma=0.5, tol=1e-9).fit(x, y)
-    np.testing.assert_allclose(examples.problem.decisions(x), model.decision_function(x), atol=1e-3)

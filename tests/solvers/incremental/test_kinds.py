@@ -73,39 +73,6 @@ def test_classes_are_optimal_after_changes_of_all(seed, kind, kernel, C, cache):
         examples.check(1e-7 * max(1.0, examples.C[0]))
 
 
-@pytest.mark.parametrize("C", [0.1, 5.0, 1000.0])
-def test_it_is_libsvm_s_regression(C):
-    svr = pytest.importorskip("sklearn.svm").SVR
-    draws = np.random.default_rng(10)
-    x, epsilon = draws.normal(size=(120, 2)), 0.1
-    y = 2.0 * np.sin(2.0 * x[:, 0]) + 0.3 * draws.normal(size=120)
-    examples = Values(RBF, x, y, C, epsilon)
-    for i in range(120):
-        examples.add(i)
-        if i % 30 == 29:
-            fresh = svr(C=C, epsilon=epsilon, gamma=0.5, tol=1e-9).fit(x[: i + 1], y[: i + 1])
-            found = examples.problem.decisions(x)
-            np.testing.assert_allclose(found, fresh.predict(x), atol=1e-5 * max(1.0, C))
-    examples.remove(*range(40, 120))
-    examples.check(1e-8 * max(1.0, C))
-
-
-@pytest.mark.parametrize("nu", [0.02, 0.3, 0.9])
-def test_it_is_libsvm_s_one_class(nu):
-    svm = pytest.importorskip("sklearn.svm").OneClassSVM
-    x, _ = rows_of(np.random.default_rng(3), "normal", 100, 2)
-    examples = Normal(RBF, x, np.ones(100), nu)
-    for i in range(100):
-        examples.add(i)
-        if i % 20 == 7:
-            fresh = svm(nu=nu, gamma=0.5, tol=1e-9).fit(x[: i + 1])
-            # At the bounds of its interval; which one is not said.
-            off = examples.problem.decisions(x) - fresh.decision_function(x)
-            assert np.ptp(off) <= 1e-5
-            if examples.problem.state.info[0].m:
-                assert np.abs(off).max() <= 1e-5
-
-
 def test_costs_of_all_there_and_back():
     x, y = rows_of(np.random.default_rng(4), "normal", 80, 2)
     examples = Examples(RBF, x, y, 3.0)

@@ -1,7 +1,5 @@
 """LaRank against its slow twin, against the batch optimum, and its invariants."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -226,22 +224,6 @@ def test_the_fixed_schedule_is_one_process_old_and_ten_optimize():
     assert (info.n_new, info.n_old, info.n_optimize) == (120, 240, 2400)
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.integers(0, 10_000), st.lists(st.integers(1, 119), max_size=5))
-def test_batches_caches_and_capacities_do_not_change_a_bit(seed, cuts):
-    x, y = problem(seed, 120, 5)
-    cost = np.full(120, 5.0)
-    one = Stream(x, y, cost, ADAPTIVE, seed).learn(0, 120)
-    other = Stream(x, y, cost, ADAPTIVE, seed, capacity=256, cache=0)
-    places = [0, *sorted(set(cuts)), 120]
-    for start, stop in itertools.pairwise(places):
-        other.learn(start, stop)
-    np.testing.assert_array_equal(one.beta(), other.beta())
-    assert one.state.info[0].dual == other.state.info[0].dual
-    for a, b in zip(one.scores, other.scores, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 @settings(max_examples=4, deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 5), st.sampled_from([0.1, 1.0, 10.0]))
 def test_some_epochs_and_finishing_reach_the_batch_optimum(seed, k, C):
@@ -304,11 +286,7 @@ def test_the_gap_is_primal_minus_dual():
 
 
 @settings(max_examples=200, deadline=None)
-@given(
-    st.lists(st.floats(-5, 5), min_size=2, max_size=8),
-    st.integers(0, 7),
-    st.floats(0.01, 10.0),
-)
+@given(st.lists(st.floats(-5, 5), min_size=2, max_size=8), st.integers(0, 7), st.floats(0.01, 10.0))
 def test_a_block_is_projected_onto_its_constraints(values, own, cost):
     v, own = np.array(values), own % len(values)
     theta = shift_onto(v, own, cost)

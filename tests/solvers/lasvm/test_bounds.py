@@ -157,28 +157,6 @@ def test_a_merged_vector_keeps_the_sum_and_lies_between_two():
     assert done > 10
 
 
-@pytest.mark.parametrize("way", range(len(WAYS)))
-@settings(max_examples=5, deadline=None)
-@given(seed=st.integers(0, 2**31), cuts=st.lists(st.integers(1, 90), min_size=1, max_size=5))
-def test_batches_caches_and_capacities_do_not_change_a_bit(way, seed, cuts):
-    x, y = problem(seed, sum(cuts), 3, noise=1.0)
-    cost = np.random.default_rng(seed).uniform(0.5, 5.0, len(y))
-    one = Stream(x, y, cost, RBF, WAYS[way], capacity=512)
-    for k in range(len(y)):
-        one.learn(k, k + 1)
-    for cache_bytes, capacity in ((0, 32), (10**7, 512)):
-        many = Stream(x, y, cost, RBF, WAYS[way], cache_bytes, capacity)
-        start = 0
-        for size in cuts:
-            many.learn(start, start + size)
-            start += size
-        np.testing.assert_array_equal(many.margins, one.margins)
-        n = int(one.state.info[0].n)
-        np.testing.assert_array_equal(many.state.gradient[:n], one.state.gradient[:n])
-        np.testing.assert_array_equal(many.state.alpha[:n], one.state.alpha[:n])
-        np.testing.assert_array_equal(np.asarray(many.state.info), np.asarray(one.state.info))
-
-
 @pytest.mark.parametrize("policy", POLICIES)
 def test_further_epochs_and_finishing(policy):
     x, y = problem(2, 100, 2)

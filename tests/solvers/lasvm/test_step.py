@@ -187,49 +187,6 @@ def test_each_row_does_what_the_slow_twin_does(schedule, kernel):
     assert compared > 60
 
 
-@settings(max_examples=25, deadline=None)
-@given(
-    st.integers(0, 2**31),
-    st.lists(st.integers(1, 90), min_size=1, max_size=6),
-    st.sampled_from(ALL),
-    st.sampled_from([PAPERS, NEAR]),
-)
-def test_batches_caches_and_capacities_do_not_change_a_bit(seed, cuts, kernel, schedule):
-    x, y = problem(seed, sum(cuts), 3, noise=1.0)
-    cost = np.full(len(y), 3.0)
-    one = Stream(x, y, cost, kernel, schedule, capacity=512)
-    for r in range(len(y)):
-        one.learn(r, r + 1)
-    for cache_bytes, capacity in ((0, 32), (10**7, 512)):
-        many = Stream(x, y, cost, kernel, schedule, cache_bytes, capacity)
-        start = 0
-        for size in cuts:
-            many.learn(start, start + size)
-            start += size
-        np.testing.assert_array_equal(many.margins, one.margins)
-        np.testing.assert_array_equal(many.coefficients(), one.coefficients())
-        many.finish()
-    one.finish()
-    np.testing.assert_array_equal(many.coefficients(), one.coefficients())
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**31), st.sampled_from(ALL), st.sampled_from([0.1, 1.0, 10.0]))
-def test_some_epochs_reach_libsvms_optimum(seed, kernel, C):
-    x, y = problem(seed, 80, 2)
-    weight = np.random.default_rng(seed).uniform(0.2, 2.0, 80)
-    stream = Stream(x, y, C * weight, kernel, SECOND)
-    before = -1.0
-    while stream.state.info[0].dual - before > 1e-7 * abs(before):
-        before = float(stream.state.info[0].dual)
-        stream.all().finish()
-    svc = SVC(C=C, kernel="precomputed", tol=1e-6).fit(stream.gram, y, sample_weight=weight)
-    alpha = np.zeros(80)
-    alpha[svc.support_] = svc.dual_coef_[0]
-    dual = alpha @ y - 0.5 * alpha @ stream.gram @ alpha
-    assert stream.state.info[0].dual == pytest.approx(dual, rel=1e-4)
-
-
 def test_examples_that_violate_only_with_each_other_meet():
     # No support vector is free here: case c of the thesis' convergence argument.
     for seed in range(60):

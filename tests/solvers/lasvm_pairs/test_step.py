@@ -176,25 +176,6 @@ def check(own):
         assert of.table[p].dual == pytest.approx(alpha @ of.y[at] - 0.5 * alpha @ f, abs=1e-8)
 
 
-@pytest.mark.parametrize(
-    "is_sparse",
-    slow_but([False, True], False, compiling="LASVM of several classes sparse"),
-)
-@pytest.mark.parametrize(
-    "within", slow_but([UNBOUNDED, Window(60.0), bounds_of(None, 30)], UNBOUNDED)
-)
-def test_blocks_of_rows_and_a_small_cache_change_nothing(within, is_sparse):
-    (x, y), plan = examples(), schedule(bounds=within)
-    own, out = learnt(x, y, plan, is_sparse=is_sparse)
-    for other in (
-        learnt(x, y, plan, blocks=range(1, len(y) + 1), is_sparse=is_sparse),
-        learnt(x, y, plan, cache=0, blocks=[50, 240], is_sparse=is_sparse),
-    ):
-        assert np.array_equal(out, other[1])
-        for p in range(len(own.problems.table)):
-            assert members(own, p) == members(other[0], p)
-
-
 def test_the_least_margin_alone_is_that_beside_the_scores():
     x, y = examples()
     own, out = learnt(x, y, schedule())

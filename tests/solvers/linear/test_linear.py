@@ -1,11 +1,7 @@
 """SGD, averaged SGD and SGD-QN against their slow twin, and what holds after any row."""
 
-import itertools
-
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from streamsvm import losses
 from streamsvm.solvers.linear import state as linear_state
@@ -99,30 +95,6 @@ def test_sgdqn_does_what_the_slow_twin_does(name, rows):
     assert (twin.B <= 100.0).all() and (twin.B >= 1.0).all()
 
 
-@settings(max_examples=30, deadline=None)
-@given(
-    st.integers(0, 10_000),
-    st.lists(st.integers(1, 199), max_size=4),
-    st.sampled_from(NAMES),
-    st.booleans(),
-)
-def test_how_rows_are_cut_does_not_change_a_bit(seed, cuts, name, is_sparse):
-    x, y, weight = problem(seed, share=0.4)
-    own = schedule(name, skip=0.0, averaged=1e-15, choose=1.0)
-    rows = sparse if is_sparse else np.asarray
-    for solver, second in ((SGD, 0.0), (SGDQN, 100.0)):
-        one, other = (linear_state.new_state(1, 7, second) for _ in range(2))
-        whole = learn(one, rows(x), y, weight, own, solver)
-        places = [0, *sorted(set(cuts)), 200]
-        parts = [
-            learn(other, rows(x[a:b]), y[a:b], weight[a:b], own, solver)
-            for a, b in itertools.pairwise(places)
-        ]
-        np.testing.assert_array_equal(whole, np.concatenate(parts))
-        np.testing.assert_array_equal(one.weights, other.weights)
-        np.testing.assert_array_equal(one.info, other.info)
-
-
 def test_several_outputs_are_so_many_single_ones():
     x, _, weight = problem(3)
     y = np.random.default_rng(3).integers(0, 3, 200).astype(float)
@@ -179,16 +151,6 @@ def test_the_average_predicts_while_its_losses_are_lower():
         state = linear_state.new_state(1, 5, 0.0)
         learn(state, x, y, np.ones(20_000), own)
         assert linear_state.predicts_average(own, state.info[0]) == averages
-
-
-def test_a_row_without_weight_changes_nothing():
-    x, y, weight = problem(6)
-    state, own = linear_state.new_state(1, 7, 0.0), schedule(averaged=1e-15, choose=1.0)
-    learn(state, x, y, weight, own)
-    weights, info = state.weights.copy(), state.info.copy()
-    learn(state, x, y, np.zeros(200), own)
-    np.testing.assert_array_equal(state.weights, weights)
-    np.testing.assert_array_equal(state.info, info)
 
 
 def test_growing_keeps_the_content():

@@ -1,7 +1,5 @@
 """The stochastic batch perceptron against its slow twin, and the SVM that it converges to."""
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 from sklearn.svm import SVC
@@ -100,21 +98,6 @@ def test_it_is_its_slow_twin(name, most, heavy):
     np.testing.assert_allclose(found, [twin.margin(k) for k in range(N)], rtol=2e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_any_batches_and_any_cache_give_the_same_bits(name):
-    x, y, copies = problem(1, most=2)
-    once = Stream(x, y, copies, **CASES[name])
-    parts = Stream(x, y, copies, cache_bytes=0, **CASES[name])
-    margins = once.learn(0, N)
-    found = [parts.learn(*edge) for edge in pairwise([0, 1, 70, 75, N])]
-    assert margins.tobytes() == np.concatenate(found).tobytes()
-    once.finish(100)
-    parts.finish(30)
-    parts.finish(70)
-    assert np.array_equal(once.state.alpha, parts.state.alpha)
-    assert np.array_equal(once.state.f[:40], parts.state.f[:40])
-
-
 @pytest.mark.slow
 def test_sparse_rows_are_as_dense_ones():
     x, y, copies = problem(2)
@@ -177,10 +160,3 @@ def svm_without_bias(gram, y, C):
             free = y[i] * a[i] + (1.0 - y[i] * (gram[i] @ a)) / gram[i, i]
             a[i] = y[i] * min(C[i], max(0.0, free))
     return a
-
-
-def test_of_one_class_the_margin_is_its_sign():
-    x, _, copies = problem(5, n=20)
-    for sign in (1.0, -1.0):
-        stream = Stream(x, np.full(20, sign), copies)
-        assert stream.learn(0, 20)[1:].tolist() == [sign] * 19

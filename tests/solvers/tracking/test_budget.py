@@ -326,17 +326,6 @@ def test_a_merged_row_may_come_again(policy):
         stream.all().check()
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_merged_vectors_leave_the_window_too(policy):
-    x, y = problem(0, 200, 3)
-    schedule = PLAIN._replace(bounds=Budget(15.0, policy, 20.0))
-    stream = TrackingStream(x, y, 1.0, RBF, schedule, window=20)
-    for k in range(200):
-        stream.learn([k])
-        stream.check()
-        assert (np.abs(stream.state.store.entered[stream.members]) > k + 1 - 20).all()
-
-
 def test_algorithm_1_goes_on_learning_within_a_budget():
     x, y = problem(0, 400, 2)
     schedule = PLAIN._replace(process=0.0, bounds=Budget(10.0), steps=20.0)

@@ -16,7 +16,6 @@ from tests.reference.tracking_stream import (
     TrackingStream,
     check_active_set,
     check_after_every_row,
-    check_finishing,
     problem,
     twin_of,
     unequal,
@@ -159,25 +158,6 @@ def test_the_dual_and_w_are_right_after_a_million_steps(window):
         np.testing.assert_allclose(getattr(stream.state, w), fresh, rtol=1e-8, atol=1e-9)
 
 
-@pytest.mark.parametrize("way", range(len(WAYS)))
-def test_batches_and_capacities_do_not_change_a_bit(way):
-    schedule, window = WAYS[way]
-    x, y = problem(5, 200, 3)
-    cost = unequal(5, 200)
-    one = LinearStream(x, y, cost, KERNEL, schedule, 1, window, capacity=512)
-    for k in range(200):
-        one.learn([k])
-    many = LinearStream(x, y, cost, KERNEL, schedule, 1, window, capacity=4)
-    many.learn(np.arange(77)).learn(np.arange(77, 200))
-    n = int(one.state.active.counts[0].n)
-    for name in ("w", "w_average", "info", "draws"):
-        np.testing.assert_array_equal(getattr(one.state, name), getattr(many.state, name), name)
-    for name in ("alpha", "average", "y", "cost", "diagonal"):
-        mine, theirs = getattr(one.state, name), getattr(many.state, name)
-        np.testing.assert_array_equal(mine[:n], theirs[:n], name)
-    np.testing.assert_array_equal(one.margins, many.margins)
-
-
 def test_more_features_are_zero_so_far():
     x, y = problem(6, 100, 5)
     x[:50, 3:] = 0.0
@@ -203,11 +183,3 @@ def test_examples_that_come_again_and_rows_without_weight():
             slow.learn(k)
         np.testing.assert_allclose(stream.of_rows(stream.state.alpha), y * slow.a, atol=1e-9)
     assert stream.info.n_seen == 3 * 45 and not stream.of_rows(stream.state.alpha)[::4].any()
-
-
-@pytest.mark.parametrize("window", [0, 40])
-def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(window):
-    x, y = problem(9, 80, 3)
-    stream = LinearStream(x, y, unequal(9, 80), window=window).all()
-    check_finishing(stream)
-    np.testing.assert_array_equal(stream.state.w_average, stream.state.w)

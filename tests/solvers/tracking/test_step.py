@@ -20,7 +20,6 @@ from tests.reference.tracking_stream import (
     TOTALS,
     TrackingStream,
     check_after_every_row,
-    check_finishing,
     problem,
     twin_of,
     unequal,
@@ -44,12 +43,7 @@ WAYS = [
     (SUPPORT, 0),
     (SUPPORT._replace(process=0.0, tau=0.05), 25),
 ]
-BOUNDED = [
-    (SAMPLE, 0),
-    (limited(MERGE), 0),
-    (limited(MERGE), 25),
-    (limited(MERGE_MEAN), 25),
-]
+BOUNDED = [(SAMPLE, 0), (limited(MERGE), 0), (limited(MERGE), 25), (limited(MERGE_MEAN), 25)]
 SOME_SAMPLE = pytest.param(SAMPLE, marks=of_tracking_bounds)
 
 
@@ -234,29 +228,6 @@ def assert_same_bits(stream, other):
         np.testing.assert_array_equal(mine, theirs[name], err_msg=name)
 
 
-@pytest.mark.parametrize(
-    ("schedule", "window"), [*WAYS, *(pytest.param(*w, marks=of_tracking_bounds) for w in BOUNDED)]
-)
-@settings(max_examples=6, deadline=None)
-@given(seed=st.integers(0, 2**31), cuts=st.lists(st.integers(1, 90), min_size=1, max_size=5))
-def test_batches_caches_and_capacities_do_not_change_a_bit(schedule, window, seed, cuts):
-    x, y = problem(seed, sum(cuts), 3, noise=1.0)
-    rows = np.arange(len(y))
-    # A second epoch, over some rows.
-    rows = np.concatenate([rows, rows[::2]])
-    cost = unequal(seed, len(y), C=3.0)
-    one = TrackingStream(x, y, cost, RBF, schedule, seed, window, capacity=512)
-    for k in rows:
-        one.learn([k])
-    for cache_bytes, capacity in ((0, 32), (10**7, 512)):
-        many = TrackingStream(x, y, cost, RBF, schedule, seed, window, cache_bytes, capacity)
-        start = 0
-        for size in (*cuts, len(rows)):
-            many.learn(rows[start : start + size])
-            start += size
-        assert_same_bits(many, one)
-
-
 def test_a_state_that_was_sent_goes_on_as_if_it_had_stayed():
     x, y = problem(6, 120, 3)
     stay = TrackingStream(x, y, 2.0, RBF, SUPPORT, window=50).all()
@@ -264,22 +235,6 @@ def test_a_state_that_was_sent_goes_on_as_if_it_had_stayed():
     sent.state = states.with_cache(states.without_cache(sent.state), 10**6)
     sent.learn(np.arange(70, 120))
     assert_same_bits(sent, stay)
-
-
-def test_rows_without_weight_are_passed_over():
-    x, y = problem(7, 80, 3)
-    cost = unequal(7, 80)
-    skipped = np.arange(80) % 3 == 1
-    cost[skipped] = 0.0
-    with_them = TrackingStream(x, y, cost, RBF, window=20).all()
-    without = TrackingStream(x, y, cost, RBF, window=20).learn(np.flatnonzero(~skipped))
-    for name in ("alpha", "average"):
-        np.testing.assert_array_equal(
-            with_them.of_rows(getattr(with_them.state, name)),
-            without.of_rows(getattr(without.state, name)),
-        )
-    assert with_them.info.n_seen == without.info.n_seen == (~skipped).sum()
-    assert np.isfinite(with_them.margins).all()
 
 
 def test_K_follows_the_largest_kernel_value():
@@ -292,18 +247,6 @@ def test_K_follows_the_largest_kernel_value():
         stream.learn([k])
         steps += max(3, int(np.ceil(1.7 * float(stream.diagonal[: k + 1].max()))))
         assert stream.info.n_steps == steps
-
-
-@pytest.mark.parametrize("kernel", ALL, ids=repr)
-@pytest.mark.parametrize("window", [0, 40])
-def test_finishing_reaches_the_optimum_and_leaves_the_certificate_alone(kernel, window):
-    x, y = problem(9, 80, 3)
-    cost = unequal(9, 80, C=3.0)
-    stream = TrackingStream(x, y, cost, kernel, PLAIN._replace(tau=0.01), window=window).all()
-    check_finishing(stream, rel=1e-8)
-    np.testing.assert_array_equal(stream.state.average, stream.state.alpha)
-    if not window:
-        stream.all().check(rel=1e-8)
 
 
 def test_another_kernel_is_another_dual_and_the_change_is_booked():

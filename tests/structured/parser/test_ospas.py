@@ -126,14 +126,6 @@ def test_an_interruption_at_any_line_leaves_a_whole_model():
     assert n_hits > 50
 
 
-def test_a_damaged_file_is_refused(house, tmp_path):
-    model = learnt(OSPASParser(seed=0), house(20, 1, 0))
-    values, arrays = with_class(model)
-    for name, wrong in (("symbols", ["a", "a"]), ("relations", [99]), ("n_words", -1)):
-        with pytest.raises(ValueError, match=r"symbols|relations|n_words"):
-            codec.from_file(values | {name: wrong}, arrays)
-
-
 @pytest.mark.parametrize(("exploration", "least"), [("random", 95.0), ("order_free", 95.0)])
 def test_the_house_is_aligned_at_ambiguity_3(exploration, least, house):
     model = OSPASParser(exploration=exploration, window=0, averaged=False, seed=0)

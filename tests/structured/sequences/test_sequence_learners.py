@@ -10,14 +10,9 @@ import pytest
 
 import streamsvm
 from streamsvm import Chain, LaRankSequenceLabeler, SequencePA, SequencePerceptron
-from streamsvm.errors import FeatureError, LabelError, ModelFileError, ParameterError
+from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.structured import vocabulary
-from streamsvm.structured.sequences import (
-    exact,
-    greedy,
-    inference,
-    sentence_patterns,
-)
+from streamsvm.structured.sequences import exact, greedy, inference, sentence_patterns
 from streamsvm.structured.sequences.pairs import new_scratch
 
 CLASSES = [LaRankSequenceLabeler, SequencePerceptron, SequencePA]
@@ -342,24 +337,6 @@ def test_a_class_weight_favours_its_label():
     assert counts[1] > counts[0]
 
 
-def test_labels_that_a_file_cannot_hold(tmp_path):
-    model = SequencePA()
-    model.learn_one(["a"], [("tuple",)])
-    with pytest.raises(ModelFileError, match="cannot be saved"):
-        model.save(tmp_path / "m.svm")
-
-
-def test_labels_that_become_fewer_while_they_are_read():
-    class Shrinking(list):
-        def __iter__(self):
-            return iter(self[:1])
-
-    model = SequencePA()
-    with pytest.raises(LabelError, match="labels for 1 sentences, and 2"):
-        model.learn_many([["a"], ["b"]], Shrinking([["A"], ["B"]]))
-    assert model.n_examples == 0
-
-
 @every
 @pytest.mark.parametrize("place", ["grown", "grow", "learnt_rows"])
 def test_an_interruption_before_learning_leaves_the_model_as_it_was(
@@ -385,20 +362,6 @@ def test_an_interruption_before_learning_leaves_the_model_as_it_was(
     for one in (model, streamsvm.load(tmp_path / "m.svm"), never):
         one.learn_many(FRESH, FRESH_Y)
         assert same(one, model)
-
-
-def test_a_label_that_learns_is_refused():
-    model = SequencePA()
-
-    class Label:
-        def __hash__(self):
-            model.learn_one(["a"], ["b"])
-            return 0
-
-    with pytest.raises(streamsvm.errors.ModelBusyError):
-        model.learn_one(["a"], [Label()])
-    model.learn_one(["a"], ["b"])
-    assert model.n_examples == 1
 
 
 @pytest.mark.parametrize(
