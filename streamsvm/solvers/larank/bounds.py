@@ -107,5 +107,6 @@ def _make_room(bounds, state, kernel, y, number, d):
 
 stay_within: Any = chosen_by(0, {Unbounded: nothing, Window: _remove_old, Budget: _make_room})
 """stay_within(bounds, state, kernel, y, number, d): remove the examples that leave the window when
-example `number` comes, of class y, and those with the smallest coefficients while there are more than the
-limit. These are removed by `project_on_neighbour`; the policy of the budget is not used."""
+example `number` of class y comes, and those with the smallest coefficients while there are more
+than the limit. These are removed by `project_on_neighbour`; the policy of the budget is not used.
+"""

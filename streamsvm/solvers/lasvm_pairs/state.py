@@ -130,8 +130,8 @@ def problem(state, p):
         store,
         cache_of(of, p),
         of.alpha[a:b], of.gradient[a:b], of.lower[a:b], of.upper[a:b], of.y[a:b],
-        of.diagonal[a:b], state.recent, state.look_draws, of.table[p : p + 1], state.block, state.order,
-        of.lanes, of.groups,
+        of.diagonal[a:b], state.recent, state.look_draws, of.table[p : p + 1], state.block,
+        state.order, of.lanes, of.groups,
     )  # fmt: skip
 
 
