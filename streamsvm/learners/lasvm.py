@@ -87,7 +87,7 @@ class LASVMClassifier(KernelLearner):
         updated after 2, 4, 8, ... examples and by `finish`.
     window
         Keep only the last `window` examples, at least 1, and of each of K classes the last
-        `window` / 50 K or more, at least one; older support vectors are removed, and their
+        `window` / 200 K or more, at least one; older support vectors are removed, and their
         coefficients are given to others. None, the default: no example is removed because of its
         age.
     max_support_vectors

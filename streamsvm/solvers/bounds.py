@@ -15,7 +15,7 @@ MERGE, MERGE_MEAN = 0.0, 1.0
 is their mean. Kernel perceptrons have further ones: see `solvers.perceptron.budget`."""
 
 
-RARE = 0.02
+RARE = 0.005
 """This share of a window is a generation of all classes: see `solvers.window`."""
 
 

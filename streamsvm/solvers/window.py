@@ -1,10 +1,10 @@
 """A window by class: of a rare class the last examples stay, however long ago they came.
 
 An example is too old when W others have come since, unless it is one of the last of its class: with
-K classes at least M = W / (50 K), or 1, of each stay. Of a class with 2 M within the window none
+K classes at least M = W / (200 K), or 1, of each stay. Of a class with 2 M within the window none
 stays longer. To know which they are takes no list of them: the examples of a class are counted in
 generations of M; those of the present and of the one before never leave by age. So W + 2 K M are
-kept at most, or if W is not less than 50 K, 1.04 W. (When classes are added M falls, and of earlier
+kept at most, or if W is not less than 200 K, 1.01 W. (When classes are added M falls, and of earlier
 ones that come no more as many stay as before.)
 
 More of them would remember longer: too long for what drifts, and the more they are beside the
