@@ -74,8 +74,8 @@ class AdaptiveSVMClassifier(Learner):
         "auto", the default: the first model tries whether rows are taken as they are or features
         are divided by their standard deviations; True: they are divided; False: they are not.
     window
-        The models learn from the last `window` examples, at least 1; 10,000 by default. None: from
-        all since the last drift.
+        The models learn from the last `window` examples, at least 1, and from a few older ones of
+        rare classes, as `LASVMClassifier`; 10,000 by default. None: from all since the last drift.
     max_support_vectors
         Each of the models keeps at most this many examples as support vectors, at least 2, and
         makes room as `LASVMClassifier` and `LaRankClassifier` do by default. None, the default:

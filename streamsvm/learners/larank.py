@@ -82,7 +82,8 @@ class LaRankClassifier(KernelLearner):
     class_weight
         None, or a dict {label: factor of C} (1 for labels not named).
     window
-        Keep only the last `window` examples, at least 1. None, the default: age does not matter.
+        Keep only the last `window` examples, at least 1, and of each of k classes the last
+        `window` / 200 k or more, at least one. None, the default: age does not matter.
     max_support_vectors
         Keep at most this many support patterns, at least 2: the pattern with the smallest
         coefficients is removed, and they are added to those of its nearest neighbour of the same

@@ -86,9 +86,10 @@ class LASVMClassifier(KernelLearner):
         n / (n_classes n_label) with the counts so far; the factors of all support vectors are
         updated after 2, 4, 8, ... examples and by `finish`.
     window
-        Keep only the last `window` examples, at least 1; older support vectors are removed, and
-        their coefficients are given to others. None, the default: no example is removed because of
-        its age.
+        Keep only the last `window` examples, at least 1, and of each of K classes the last
+        `window` / 200 K or more, at least one; older support vectors are removed, and their
+        coefficients are given to others. None, the default: no example is removed because of its
+        age.
     max_support_vectors
         Keep at most this many examples as support vectors, at least 2. None, the default: no limit;
         memory and time then grow with the stream. When there are more, two near vectors of one

@@ -359,7 +359,7 @@ ABOUT = {
     "problems": "the examples kept, summed over its problems of two classes",
     "stream": "all examples so far",
     "since": "the examples since the monitor was attached, and those kept from before",
-    "window": "the window",
+    "window": "the window, and older examples kept",
 }
 """What the gap is about, by `TrackingMonitor.covers`."""
 

@@ -145,7 +145,9 @@ def _left_out(
         n_about = min(window, n_about)
         sample.forget_old()
     kept, d = np.sort(learner.kept_numbers()), len(learner.feature_names)
-    n_out = max(0, n_about - len(kept))
+    # Of rare classes older ones are kept, too: part of the problem, but not of the window.
+    n_within = len(kept) if window is None else int((kept > learner.n_examples - n_about).sum())
+    n_out = max(0, n_about - n_within)
     drawn = sample.draw(n_sampled, d, kept, draws)
     outside = None
     if n_of_reserve and hasattr(learner, "reserve_sample"):

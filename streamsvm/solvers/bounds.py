@@ -15,6 +15,10 @@ MERGE, MERGE_MEAN = 0.0, 1.0
 is their mean. Kernel perceptrons have further ones: see `solvers.perceptron.budget`."""
 
 
+RARE = 0.005
+"""This share of a window is a generation of all classes: see `solvers.window`."""
+
+
 class Unbounded(NamedTuple):
     """No example leaves for its age, nor because there are too many."""
 
@@ -22,10 +26,11 @@ class Unbounded(NamedTuple):
 
 
 class Window(NamedTuple):
-    """The last examples only."""
+    """The last examples, and the last ones of each class."""
 
     window: float  # older ones than so many leave; at least 1
     limit: float = np.inf  # most examples kept
+    rare: float = RARE  # 0: all leave by their age alone
 
 
 class Reservoir(NamedTuple):
@@ -40,6 +45,7 @@ class Budget(NamedTuple):
     limit: float  # most examples kept; at least 2
     policy: float = MERGE  # what makes room
     window: float = 0.0  # examples older than so many leave; 0: none does
+    rare: float = RARE  # as of a `Window`
 
 
 Bounds = Unbounded | Window | Reservoir | Budget
@@ -48,14 +54,15 @@ UNBOUNDED = Unbounded()
 
 
 def bounds_of(
-    window: int | None, limit: int | None, policy: float = MERGE, reservoir: int | None = None
-) -> Bounds:
+    window: int | None, limit: int | None, policy: float = MERGE, reservoir: int | None = None,
+    rare: float = RARE,
+) -> Bounds:  # fmt: skip
     """Return the bounds of a learner: the last `window` examples (>= 1), at most `limit` (>= 2).
 
-    With a `reservoir` (>= 1) it has neither.
+    With a `reservoir` (>= 1) it has neither. For `rare` see `Window`.
     """
     if reservoir is not None:
         return Reservoir(float(reservoir))
     if limit is not None:
-        return Budget(float(limit), policy, float(window or 0))
-    return UNBOUNDED if window is None else Window(float(window))
+        return Budget(float(limit), policy, float(window or 0), rare)
+    return UNBOUNDED if window is None else Window(float(window), rare=rare)

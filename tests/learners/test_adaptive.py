@@ -387,6 +387,8 @@ def test_the_model_of_the_latest_follows_the_first():
             assert latest.model.kernel == first.kernel and latest.model.C == first.C
             np.testing.assert_array_equal(latest.model.factors, first.factors)
             assert latest.model.solver.n_vectors <= members.WINDOW_OF_LATEST
+            # It follows fast: the last ones of rare classes leave, too.
+            assert latest.model.solver.schedule.bounds.rare == 0.0
     assert model.in_use.preparation.factors[1] < 0.5 * before[1]
 
 

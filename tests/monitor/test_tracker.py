@@ -194,6 +194,17 @@ def test_a_window_is_about_its_last_examples(data):
     assert monitor.get()["gap"] == pytest.approx(gap_of(model, x[600:], y[600:]), rel=1e-3)
 
 
+def test_the_gap_of_a_window_counts_older_examples_kept_of_rare_classes(data):
+    x, y = data[0], np.arange(700) % 150 == 0
+    model = LASVMClassifier(window=100)
+    monitor = watched(model, sample=1000)
+    monitor.learn_many(x, y)
+    kept = model.kept_numbers() - 1
+    about = np.union1d(kept, np.arange(600, 700))
+    assert y[kept[kept < 600]].all() and len(about) > 100
+    assert monitor.get()["gap"] == pytest.approx(gap_of(model, x[about], y[about]), rel=1e-3)
+
+
 def test_the_last_record_is_what_the_report_shows(data):
     x, y = data
     monitor = watched(LASVMClassifier(), every=300)

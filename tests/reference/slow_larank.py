@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.reference.slow_tracking import SlowDraws
+from tests.reference.slow_window import SlowWindow
 
 SPARES, EQUAL = 16, 1e-3
 
@@ -19,7 +20,7 @@ class SlowLaRank:
     def __init__(self, gram, y, cost, word, candidates=1, tau=1e-3, window=0, limit=None):
         self.gram, self.y, self.cost, self.tau = gram, np.asarray(y), cost, tau
         self.candidates = candidates
-        self.window, self.limit = window, limit
+        self.window, self.limit = SlowWindow(window), limit
         self.draws = SlowDraws(word)
         self.beta = np.zeros((len(y), int(max(y)) + 1))
         self.patterns: list[int] = []
@@ -131,8 +132,9 @@ class SlowLaRank:
         return chosen
 
     def stay_within(self, newest):
-        for i in list(self.patterns) if self.window else ():
-            if i <= newest - self.window:
+        self.window.note(self.y[newest], newest, self.n_classes)
+        for i in list(self.patterns) if self.window.window else ():
+            if not self.window.holds(self.y[i], i, newest):
                 self.beta[i] = 0.0
                 self._leave(i)
         while self.limit and len(self.patterns) > self.limit:

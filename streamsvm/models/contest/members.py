@@ -4,7 +4,7 @@
             its window
     RANKS   compares ranks of features as bits, shared out by learnt relevance (see `rank_bits`),
             which are found anew as the stream doubles
-    LATEST  is as the first, but keeps the last 250 examples only
+    LATEST  is as the first, but keeps the last 250 examples only, of rare classes, too
 
 They are LASVMs. Of several classes, of which a LASVM has a problem for each pair, the second and
 third are LaRanks, which take less time and are as good beside the first; of more than `MOST_PAIRS`
@@ -30,7 +30,7 @@ from streamsvm.models.outputs import ProblemOutputs, Scores
 from streamsvm.models.rank_bits import N_BITS, RankBits
 from streamsvm.models.rows import NumberedRows
 from streamsvm.solvers.adaptive.combination import N_MODELS
-from streamsvm.solvers.bounds import bounds_of
+from streamsvm.solvers.bounds import RARE, bounds_of
 from streamsvm.solvers.larank import step as larank
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.support.rows import Rows
@@ -77,7 +77,8 @@ class Settings(NamedTuple):
         is_lasvm = len(factors) <= (2 if is_latest else MOST_PAIRS)
         # It does not become sparse by itself.
         rows = (first.is_sparse if is_latest else self.sparse, first.is_sparse)
-        new = self._model(factors, first.kernel, first.C, "auto", rows, window, is_lasvm)
+        rare = 0.0 if is_latest else RARE
+        new = self._model(factors, first.kernel, first.C, "auto", rows, window, is_lasvm, rare)
         new.preparation.factors = first.preparation.factors
         return new
 
@@ -96,15 +97,16 @@ class Settings(NamedTuple):
         rows: tuple[bool | None, bool],  # sparse, is_sparse
         window: int | None,
         is_lasvm: bool,
+        rare: float = RARE,
     ) -> KernelModel:
         most = self.max_support_vectors
         reserve, cache_mb = new_reserve(0, window, most), self.cache_mb / N_MODELS
         solver: ReservingSolver
         if is_lasvm:
-            bounds = bounds_of(window, most, merging_by(kernel))
+            bounds = bounds_of(window, most, merging_by(kernel), rare=rare)
             solver = LASVMSolver(kernel, LASVM._replace(bounds=bounds), cache_mb, reserve, False)
         else:
-            schedule = LARANK._replace(bounds=bounds_of(window, most))
+            schedule = LARANK._replace(bounds=bounds_of(window, most, rare=rare))
             solver = LaRankSolver(kernel, schedule, cache_mb, reserve, self.seed, self.max_classes)
         model = KernelModel(
             solver,

@@ -95,7 +95,8 @@ class LASVMSolver(ReservingSolver):
         new = PairsSolver.__new__(PairsSolver)
         new.__dict__.update(self.__dict__, cache_bytes=self._cache_of_several)
         if self.state is not None:
-            new.state = classes.from_two(self.state, self.is_one_vs_rest, new.cache_bytes)
+            state = classes.from_two(self.state, self.is_one_vs_rest, new.cache_bytes)
+            new.state = classes.counting(state, n_classes)
         return new
 
     def may_be_read(self, state: KernelState) -> bool:
@@ -215,8 +216,9 @@ class PairsSolver(LASVMSolver):
         return super().new_margins(outputs, n, has_scores) if has_scores else np.zeros((n, 1))
 
     def of_classes(self, n_classes: int) -> KernelSolver:
-        """Return this solver: `state_for` adds the problems of further classes."""
-        return self
+        """Return this solver, which counts these: `state_for` adds the problems of further ones."""
+        state = self.state
+        return self if state is None else self.changed(state=classes.counting(state, n_classes))
 
     def state_for(self, sizes: Sizes) -> pairs_state.PairsState:
         """Return the state, created or grown to hold so many features and classes."""

@@ -10,6 +10,7 @@ from streamsvm._compile import borrowed, chosen_by, compiled, compiled_inner, no
 from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.larank.state import beta, forget, set_beta
 from streamsvm.solvers.merging import are_as_one
+from streamsvm.solvers.window import last_too_old, note_class
 from streamsvm.support.kernel_rows.kernel_values import add_scaled
 from streamsvm.support.kernel_rows.row_cache import kernel_row
 from streamsvm.support.looks import note_cost
@@ -72,21 +73,24 @@ def project_on_neighbour(state, kernel, s, d):
 
 
 @compiled_inner
-def _remove_old(bounds, state, kernel, number, d):
-    """Remove the examples that leave the window when example `number` comes."""
+def _remove_old(bounds, state, kernel, y, number, d):
+    """Remove the examples that leave the window when example `number` comes, of class y."""
+    if bounds.window <= 0.0:
+        return
+    note_class(bounds, state.recent, y, state.info[0].n_classes, number)
     j = 0
-    while bounds.window > 0.0 and j < state.info[0].n_alive:
+    while j < state.info[0].n_alive:
         s = state.alive[j]
-        if state.store.entered[s] <= number - bounds.window:
+        if state.store.entered[s] <= last_too_old(bounds, state.recent, state.y[s], number):
             remove(state, kernel, s, d)
         else:
             j += 1
 
 
 @compiled_inner
-def _make_room(bounds, state, kernel, number, d):
+def _make_room(bounds, state, kernel, y, number, d):
     info = state.info[0]
-    _remove_old(bounds, state, kernel, number, d)
+    _remove_old(bounds, state, kernel, y, number, d)
     while info.n_alive > bounds.limit:
         least, size = state.alive[0], np.inf
         for j in range(info.n_alive):
@@ -102,6 +106,7 @@ def _make_room(bounds, state, kernel, number, d):
 
 
 stay_within: Any = chosen_by(0, {Unbounded: nothing, Window: _remove_old, Budget: _make_room})
-"""stay_within(bounds, state, kernel, number, d): remove the examples that leave the window when
-example `number` comes, and those with the smallest coefficients while there are more than the
-limit. These are removed by `project_on_neighbour`; the policy of the budget is not used."""
+"""stay_within(bounds, state, kernel, y, number, d): remove the examples that leave the window when
+example `number` of class y comes, and those with the smallest coefficients while there are more
+than the limit. These are removed by `project_on_neighbour`; the policy of the budget is not used.
+"""

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
+from streamsvm.solvers.window import RECENT
 from streamsvm.support import looks, stores
 from streamsvm.support.declaration import (
     BOX,
@@ -88,6 +89,7 @@ class LaRankState(NamedTuple):
     # The slots of support patterns, in no order; and the position of a slot among them.
     alive: np.ndarray = field("slots", dtype=np.int64, range=index_of("slots"), n_used="n_alive")
     where: np.ndarray = field("slots", dtype=np.int64)
+    recent: np.ndarray = RECENT  # see `solvers.window`
     draws: np.ndarray = DRAWS  # state of the random generator, see `support.draws`
     look_draws: np.ndarray = looks.DRAWS  # the same of the generator of looks
     info: Any = Record(

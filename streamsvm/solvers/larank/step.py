@@ -404,7 +404,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
                 )  # fmt: skip
                 charge(state, d, n, 0)
                 info.rate_new = rate(state, schedule.clock, info.rate_new)
-                stay_within(schedule.bounds, state, kernel, numbers[at], d)
+                stay_within(schedule.bounds, state, kernel, np.int64(y[at]), numbers[at], d)
                 if schedule.uniform > 0.0:
                     uniform_steps(state, kernel, schedule.uniform, schedule.tau, d)
                 elif schedule.reprocess < 0.0:

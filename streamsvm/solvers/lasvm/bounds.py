@@ -28,6 +28,7 @@ from streamsvm.solvers.bounds import Budget, Unbounded, Window
 from streamsvm.solvers.lasvm.extremes import update_gradient
 from streamsvm.solvers.lasvm.state import bias, refresh_extremes
 from streamsvm.solvers.merging import CANDIDATES, are_as_one, pair_cost, weight_of
+from streamsvm.solvers.window import last_too_old, note_class
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import renew_column
@@ -160,19 +161,6 @@ def remove(state, kernel, s, d):
     _transfer(state, kernel, s, abs(state.alpha[s]), d)
     mark_dead(state, s)
     refresh_extremes(state)
-
-
-@compiled_inner
-def remove_number(state, kernel, old, d):
-    """Remove example `old`, and merged vectors whose newest part it is; return if there was one."""
-    if old < 1:
-        return False
-    found = False
-    for s in range(state.info[0].n):
-        if abs(state.store.entered[s]) == old:
-            remove(state, kernel, s, d)
-            found = True
-    return found
 
 
 @compiled_inner
@@ -342,22 +330,43 @@ def make_room(state, kernel, policy, d):
 
 
 @compiled_inner
-def _slide_unbounded(bounds, state, kernel, number, d):
+def _slide_unbounded(bounds, state, kernel, y, cost, number, d):
     return False
 
 
+@compiled_leaf
+def _has_too_old(entered, y, falling, rising):
+    """Tell whether an example of y = -1 has a number up to `falling`, or of y = +1 to `rising`."""
+    found = 0
+    for s in range(entered.size):
+        number = abs(entered[s])
+        found += (number > 0) & (number <= (rising if y[s] > 0.0 else falling))
+    return found > 0
+
+
 @compiled_inner
-def _slide_window(bounds, state, kernel, number, d):
+def _slide_window(bounds, state, kernel, y, cost, number, d):
     if bounds.window <= 0.0:
         return False
-    return remove_number(state, kernel, number - np.int64(bounds.window), d)
+    if cost > 0.0:
+        note_class(bounds, state.recent, np.int64(y > 0.0), 2, number)
+    falling = last_too_old(bounds, state.recent, 0, number)
+    rising = last_too_old(bounds, state.recent, 1, number)
+    n, entered = state.info[0].n, state.store.entered
+    if not _has_too_old(entered[:n], state.y[:n], falling, rising):
+        return False
+    for s in range(n):
+        # Of merged vectors that of the newest part.
+        if 0 < abs(entered[s]) <= (rising if state.y[s] > 0.0 else falling):
+            remove(state, kernel, s, d)
+    return True
 
 
 slide: Any = chosen_by(
     0, {Unbounded: _slide_unbounded, Window: _slide_window, Budget: _slide_window}
 )
-"""slide(bounds, state, kernel, number, d): remove the example that leaves the window when example
-`number` comes; return whether there was one."""
+"""slide(bounds, state, kernel, y, cost, number, d): remove the examples that leave the window when
+example `number` comes, with this y and C (0: it is not learnt); return whether there were any."""
 
 
 @compiled_inner

@@ -80,8 +80,8 @@ def _working_set_state(state, most):
     )  # fmt: skip
     own = LASVMState(
         state.store, cache, np.zeros(most), np.zeros(most), np.zeros(most), np.zeros(most),
-        np.zeros(most), np.zeros(most, np.float32), state.look_draws, state.info.copy(),
-        state.block, state.order, state.lanes.copy(), state.groups.copy(),
+        np.zeros(most), np.zeros(most, np.float32), state.recent, state.look_draws,
+        state.info.copy(), state.block, state.order, state.lanes.copy(), state.groups.copy(),
     )  # fmt: skip
     _forget_counts(own.info[0])
     return own

@@ -8,6 +8,7 @@ import numpy as np
 
 from streamsvm._compile import borrowed, compiled, compiled_inner, compiled_within
 from streamsvm.solvers.lasvm.extremes import LANES, update_gradient
+from streamsvm.solvers.window import RECENT_OF_TWO
 from streamsvm.support import looks, stores
 from streamsvm.support.declaration import (
     BOX,
@@ -65,6 +66,7 @@ class LASVMState(NamedTuple):
     upper: np.ndarray = field("slots", range=BOX)  # B = max(0, C y); A = B: dead and unused slots
     y: np.ndarray = field("slots", range=SIGN)
     diagonal: np.ndarray = field("slots", dtype=np.float32, range=NOT_NEGATIVE)  # k(x_s, x_s)
+    recent: np.ndarray = RECENT_OF_TWO  # of y = -1 and of y = +1: see `solvers.window`
     look_draws: np.ndarray = looks.DRAWS  # state of the generator of looks, see `support.draws`
     info: Any = Record(
         INFO,

@@ -290,7 +290,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
             state.info[0].n_values += n
             f = expansion(state.alpha, row, n)
             margins[at] = f + bias(state)
-            if slide(schedule.bounds, state, kernel, numbers[at], d):
+            if slide(schedule.bounds, state, kernel, y[at], cost[at], numbers[at], d):
                 f = expansion(state.alpha, row, n)
             # An example of weight 0 is not processed.
             if cost[at] > 0.0:

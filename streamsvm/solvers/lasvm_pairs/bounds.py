@@ -32,6 +32,7 @@ from streamsvm.solvers.lasvm_pairs.looks import note_problem
 from streamsvm.solvers.lasvm_pairs.problems import NONE, n_turns, problem_of_turn
 from streamsvm.solvers.lasvm_pairs.state import problem
 from streamsvm.solvers.merging import CANDIDATES, are_as_one, pair_cost, weight_of
+from streamsvm.solvers.window import last_too_old, note_class
 from streamsvm.support import stores
 from streamsvm.support.kernel_rows import row_cache
 from streamsvm.support.kernel_rows.fresh_block import renew_column
@@ -64,23 +65,36 @@ def forget(state, kernel, slot, d):
 
 
 @compiled_inner
-def _forget_number(state, kernel, number, d):
-    if number < 1:
-        return
+def _too_old(bounds, state, number):
+    """Return the slot of the oldest example that leaves when example `number` comes, or -1."""
+    found, entered = np.int64(NONE), state.store.entered
     for s in range(state.info[0].n):
-        if abs(state.store.entered[s]) == number and state.wanted[s] > 0:
-            forget(state, kernel, s, d)
+        age = number - abs(entered[s])
+        # Most are not: the class is looked up of few.
+        if age < bounds.window or state.wanted[s] == 0:
+            continue
+        if found >= 0 and abs(entered[s]) >= abs(entered[found]):
+            continue
+        if abs(entered[s]) <= last_too_old(bounds, state.recent, state.y[s], number):
+            found = np.int64(s)
+    return found
 
 
 @compiled_inner
-def _slide_window(bounds, state, kernel, number, d):
-    if bounds.window > 0.0:
-        _forget_number(state, kernel, number - np.int64(bounds.window), d)
+def _slide_window(bounds, state, kernel, y, cost, number, d):
+    if bounds.window <= 0.0:
+        return
+    if cost > 0.0:
+        note_class(bounds, state.recent, y, state.info[0].n_classes, number)
+    slot = _too_old(bounds, state, number)
+    while slot >= 0:
+        forget(state, kernel, slot, d)
+        slot = _too_old(bounds, state, number)
 
 
 slide: Any = chosen_by(0, {Unbounded: nothing, Window: _slide_window, Budget: _slide_window})
-"""slide(bounds, state, kernel, number, d): remove the example that leaves the window when example
-`number` comes."""
+"""slide(bounds, state, kernel, y, cost, number, d): remove the examples that leave the window when
+example `number` comes, of class y and with this C (0: it is not learnt)."""
 
 
 _MULTIPLIER, _MODULUS = np.int64(48271), np.int64(2147483647)

@@ -32,6 +32,7 @@ def with_classes(
     """
     known = int(state.info[0].n_classes)
     of, n_before = state.problems, len(state.problems.table)
+    state = counting(state, n_classes)
     sides = sides_of(known, n_classes, rest)
     of = with_problems(of, sides, max(n_classes, len(of.problem_of)))
     # Without examples that would be their members, problems get room when the first one comes.
@@ -41,6 +42,12 @@ def with_classes(
         _seed_all(state, kernel, np.int64(n_before), d)
     state.info[0].n_classes = n_classes
     return state
+
+
+def counting(state: PairsState, n_classes: int) -> PairsState:
+    """Return a state that can count the recent examples of so many classes."""
+    further = max(0, n_classes - len(state.recent))
+    return state._replace(recent=np.pad(state.recent, ((0, further), (0, 0))))
 
 
 def sides_of(known: int, n_classes: int, rest: bool) -> list[tuple[int, int]]:
@@ -121,7 +128,7 @@ def from_two(two: LASVMState, rest: bool, cache_bytes: int) -> PairsState:
     state.diagonal[:n] = two.diagonal[:n]
     for name in ("n", "n_values", *(name for name, _ in looks.SCALARS)):
         state.info[0][name] = two.info[0][name]
-    state.look_draws[:] = two.look_draws
+    state.look_draws[:], state.recent[:] = two.look_draws, two.recent
     sides = sides_of(0, 2, rest)
     of = with_problems(state.problems, sides, 2)
     room = np.full(len(sides), max(PANEL, -(-2 * n // PANEL) * PANEL))

@@ -28,7 +28,7 @@ def _packed(own, d):
     rows = stores.of_rows(stores.spare_of(own.store.rows, n, d), members)
     return LASVMState(
         rows, own.cache, own.alpha, own.gradient, own.lower, own.upper, own.y, own.diagonal,
-        own.look_draws, own.info, own.block, own.order, own.lanes, own.groups,
+        own.recent, own.look_draws, own.info, own.block, own.order, own.lanes, own.groups,
     )  # fmt: skip
 
 

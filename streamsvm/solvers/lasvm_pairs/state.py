@@ -17,6 +17,7 @@ from streamsvm.solvers.lasvm.state import LASVMState
 from streamsvm.solvers.lasvm_pairs import layout
 from streamsvm.solvers.lasvm_pairs import problems as of_problems
 from streamsvm.solvers.lasvm_pairs.problems import Problems, cache_of
+from streamsvm.solvers.window import RECENT
 from streamsvm.support import looks, stores
 from streamsvm.support.declaration import (
     BOX,
@@ -90,6 +91,7 @@ class PairsState(NamedTuple):
     diagonal: np.ndarray = field("slots", dtype=np.float32, range=NOT_NEGATIVE)  # k(x_s, x_s)
     # The number of problems that it is a member of; 0 marks dead and unused slots.
     wanted: np.ndarray = field("slots", dtype=np.int64, range=NOT_NEGATIVE)
+    recent: np.ndarray = RECENT  # see `solvers.window`; a problem does not use it
     problems: Problems = PROBLEMS
     look_draws: np.ndarray = looks.DRAWS  # state of the generator of looks, see `support.draws`
     info: Any = Record(
@@ -128,8 +130,8 @@ def problem(state, p):
         store,
         cache_of(of, p),
         of.alpha[a:b], of.gradient[a:b], of.lower[a:b], of.upper[a:b], of.y[a:b],
-        of.diagonal[a:b], state.look_draws, of.table[p : p + 1], state.block, state.order,
-        of.lanes, of.groups,
+        of.diagonal[a:b], state.recent, state.look_draws, of.table[p : p + 1], state.block,
+        state.order, of.lanes, of.groups,
     )  # fmt: skip
 
 

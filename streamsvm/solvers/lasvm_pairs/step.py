@@ -199,7 +199,7 @@ def learn_rows(state, kernel, x, y, cost, weight, numbers, diagonal, schedule, m
                 write_scores(state, state.problems.margins, margins[at])
             k_xx = diagonal[at]
             k_xx = k_xx if kept < 0 else _as_kept(state, kernel, kept, fresh, k_xx, out, n)
-            slide(schedule.bounds, state, kernel, numbers[at], d)
+            slide(schedule.bounds, state, kernel, own_class, cost[at], numbers[at], d)
             # An example of weight 0 is not processed.
             if cost[at] > 0.0:
                 least = learn_example(

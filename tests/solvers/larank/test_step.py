@@ -157,7 +157,7 @@ def test_invariants_hold_and_the_dual_never_falls(seed, k, C, schedule):
 
 
 @pytest.mark.parametrize("points", [None, 3], ids=["", "equal rows"])
-@pytest.mark.parametrize("bounds", [{}, {"window": 30}, {"limit": 12}], ids=str)
+@pytest.mark.parametrize("bounds", [{}, {"window": 30}, {"window": 9}, {"limit": 12}], ids=str)
 def test_process_new_and_bounds_do_what_the_slow_twin_does(bounds, points):
     x, y = problem(3, 120, 4)
     if points is not None:

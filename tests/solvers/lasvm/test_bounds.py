@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, bounds_of
+from streamsvm.solvers.bounds import MERGE, MERGE_MEAN, RARE, bounds_of
 from streamsvm.solvers.lasvm import bounds as lasvm_bounds
 from streamsvm.solvers.lasvm import state as lasvm_state
 from streamsvm.solvers.lasvm import step as lasvm
 from streamsvm.support import states
 from streamsvm.support.dense_store import rows_of
+from tests.reference.slow_window import SlowWindow
 from tests.solvers.lasvm.test_step import Stream, live_of, problem
 
 RBF = kernels.RBF(gamma=0.5)
@@ -19,10 +20,12 @@ LINEAR = kernels.Linear(scale=0.7)
 POLICIES = (MERGE, MERGE_MEAN)
 PLAIN = lasvm.Schedule(1e-3, 1.0, np.inf, 0.0, 1.0)
 EAGER = lasvm.Schedule(1e-3, 1.0, 0.5, 50.0, 0.0)
+NOTHING_LEAVES = lasvm.Schedule(1e-3, 0.0, np.inf, 0.0, 1.0)
+"""But by age: without REPROCESS no example is found to be no support vector."""
 
 
-def within(window=None, limit=None, policy=MERGE, schedule=PLAIN):
-    return schedule._replace(bounds=bounds_of(window, limit, policy))
+def within(window=None, limit=None, policy=MERGE, schedule=PLAIN, rare=RARE):
+    return schedule._replace(bounds=bounds_of(window, limit, policy, rare=rare))
 
 
 def policy_of(schedule):
@@ -55,19 +58,49 @@ def test_invariants_after_every_row(schedule, seed, n, d, C, weighted, linear):
     # Merging is for RBF kernels.
     kernel = LINEAR if linear and policy_of(schedule) != MERGE else RBF
     stream = Stream(x, y, cost, kernel, schedule)
-    gained = 0.0
+    gained, held = 0.0, SlowWindow(schedule.bounds.window)
     for k in range(n):
         stream.learn(k, k + 1)
+        held.note(y[k], k + 1, 2)
         stream.check()
         state, info = stream.state, stream.state.info[0]
         live = live_of(state)
         assert len(live) <= schedule.bounds.limit
         if schedule.bounds.window:
-            assert (np.abs(state.store.entered[live]) > k + 1 - schedule.bounds.window).all()
+            entered = np.abs(state.store.entered[live]).tolist()
+            assert all(held.holds(y[i - 1], i, k + 1) for i in entered)
         # Steps raise the dual; what it falls by was booked.
         rise = float(info.dual + info.lost) - gained
         assert rise >= -1e-9 * (1.0 + abs(gained) + abs(info.lost))
         gained = float(info.dual + info.lost)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**31),
+    n=st.integers(1, 150),
+    window=st.integers(1, 40),
+    rare=st.sampled_from([0.0, RARE, 0.3, 1.0]),
+    share=st.sampled_from([0.02, 0.1, 0.5]),
+)
+def test_the_last_of_each_class_stay_and_what_is_older_leaves(seed, n, window, rare, share):
+    rng = np.random.default_rng(seed)
+    x, _ = problem(seed, n, 2)
+    y = np.where(rng.random(n) < share, 1.0, -1.0)
+    # Examples without weight count for none of a class.
+    cost = np.where(rng.random(n) < 0.1, 0.0, 1.0)
+    schedule = within(window, schedule=NOTHING_LEAVES, rare=rare)
+    stream, held, kept = Stream(x, y, cost, RBF, schedule), SlowWindow(window, rare), set()
+    for k in range(n):
+        if cost[k] > 0.0:
+            held.note(y[k], k + 1, 2)
+        stream.learn(k, k + 1)
+        now = set(stream.state.store.entered[live_of(stream.state)].tolist())
+        assert now - {k + 1} == {i for i in kept if held.holds(y[i - 1], i, k + 1)}
+        kept = now
+        generation = max(1, int(window * rare / 2)) if rare else 0
+        assert len(kept) <= window + 4 * generation
+    stream.check()
 
 
 def test_nothing_is_lost_while_nothing_leaves():
