@@ -51,7 +51,7 @@ def has(module, name):
 
 @cache
 def bound_in(file):
-    """Return the names of a module, those included that it says in `__all__`."""
+    """Return the names of a module, those included that it lists as its public ones."""
     nodes, names = list(ast.parse(file.read_text(encoding="utf-8")).body), set()
     while nodes:
         node = nodes.pop()
@@ -62,7 +62,8 @@ def bound_in(file):
             names.add(node.asname or node.name.split(".")[0])
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names.add(node.id)
-        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+        lists = ("__all__", "_LEARNING", "_RUNS")
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") in lists:
             names |= {text.value for text in ast.walk(node) if isinstance(text, ast.Constant)}
         nodes += ast.iter_child_nodes(node)
     return names

@@ -30,7 +30,7 @@ from streamsvm.model_files.replacing import write
 from streamsvm.support.declaration import as_int
 from streamsvm.support.locked import together
 
-FORMAT = 3
+FORMAT = 4
 """The format that this release reads and writes."""
 
 _MAGIC = b"ARROW1"

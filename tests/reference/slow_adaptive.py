@@ -59,9 +59,9 @@ def slow_normal(row, learnt, mean_of_all, deviation, n_classes):
     varies, of_all = deviation > 0.0, deviation[deviation > 0.0] ** 2
     for c in range(n_classes):
         shares, n = np.zeros(0), 0.0
-        for weight in (weight for _, label, weight in learnt if label == c):
-            n = min(n + weight, 1000)
-            share = min(1.0, weight / n)
+        for _ in [None for _, label, _ in learnt if label == c]:
+            n = min(n + 1, 1000)
+            share = 1.0 / n
             shares = np.append((1.0 - share) * shares, share)
         of_class = np.array([x for x, label, _ in learnt if label == c]).reshape(-1, len(row))
         # Each class has mean and variance of its examples, which weigh less the older they are.

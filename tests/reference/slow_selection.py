@@ -47,7 +47,7 @@ class SlowSelection:
         if self.taken_of.get(y, 0) < SEEDS:
             self.take(x, y)
             return
-        is_near = self.margin(x)[0] < 1.0 + 0.5 * getattr(self.model, "delta", 0.0)
+        is_near = self.margin(x)[0] < 1.0 + 0.5 * (self.model.delta or 0.0)
         self.waiting.append((x, y))
         self.waiting = self.waiting[-self.most :]
         self.n_arrived += 1

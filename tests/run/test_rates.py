@@ -20,6 +20,7 @@ from streamsvm import (
     TrackingMonitor,
 )
 from streamsvm.cli.report import report_rows
+from streamsvm.run.adapters import unwrapped
 from streamsvm.run.advice import advice_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.late_labels import LateLabels
@@ -97,10 +98,8 @@ def test_no_rate_leaves_0_to_1(name, late):
     wrong = {full: value for full, value in rates_of(found) if not -1e-12 <= value <= 1 + 1e-12}
     wrong = {full: value for full, value in wrong.items() if not math.isnan(value)}
     assert not wrong
-    learner = getattr(model, "model", getattr(model, "classifier", model))
-    advised = (
-        advice_of(report, learner if name != "compare" else model.a) if name != "river" else []
-    )
+    learner = model.model if name == "monitor" else unwrapped(model)
+    advised = advice_of(report, learner) if name != "river" else []
     for text in (*(text for _, text in report_rows(report, {})), *advised):
         for percent in re.findall(r"(-?[\d,.]+) ?%", text):
             assert 0.0 <= float(percent.replace(",", "")) <= 100.0, text

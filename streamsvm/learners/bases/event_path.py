@@ -111,7 +111,7 @@ class EventPath:
         # Whether the event that was read last has features that are not known.
         self._has_unknown = False
         # The number of values of a sparse event; that of features of the event learnt last.
-        self._n = self._d = 0
+        self._n = self.n_features = 0
         spare, n_dimensions = _row_store(state, room), 1 if n_outputs == 1 else 2
         # Its arrays, and what is at its addresses, are kept here.
         self._solver = solver_for(state, kernel, schedule, spare, n_dimensions, is_sparse)
@@ -329,7 +329,7 @@ class EventPath:
     def _learn_written(
         self, arguments: object, d: int, number: float, cost: float, weight: float
     ) -> int:
-        self._d = d
+        self.n_features = d
         if self.is_sparse:
             return learn_sparse(arguments, self._n, d, self._is_hashed, number, cost, weight)
         return learn_dense(arguments, d, number, cost, weight)
@@ -391,7 +391,7 @@ class EventPath:
         return self._copy_of(self._scaled_values)
 
     def _copy_of(self, values: np.ndarray) -> Rows:
-        d = self._d
+        d = self.n_features
         if not self.is_sparse:
             return values[:d].reshape(1, d).copy()
         n, columns = int(self._start[1]), self._columns[SORTED_COLUMNS]

@@ -330,6 +330,9 @@ class Learner(RowLearner, base.MiniBatchClassifier):
             label_index, path = self._read_and_learn(x, (number, cost, w))
         if label_index < 0 or path is None:
             return False
+        if self.model.n_features < path.n_features:
+            # The event that brought a feature was interrupted.
+            self.model.n_features = path.n_features
         self.model.after_event(path, number, cost)
         if self.model.n_learnt.item() in LOOKS:
             self._look_ahead()

@@ -369,7 +369,10 @@ class AdaptiveModel(Model):
             if solver is not bound or solver.state is not state:
                 self._rebind()
                 break
-        solver = first.solver
+        solver, n = first.solver, self.n_classes
+        if not solver.has_classes(n) or not all(m.solver.has_classes(n) for m, _, _ in self._bound):
+            # What adds a class was interrupted: a batch does it.
+            return None, None, None
         return solver.state, solver.kernel, self._bound
 
     def further(self, room: int) -> list[Member]:

@@ -147,16 +147,23 @@ class FeatureScales:
         if missing <= 0:
             return
         # A feature that is new was 0 before.
-        count = self.statistics[COUNT].max(initial=0.0)
-        self.statistics = np.pad(self.statistics, ((0, 0), (0, missing)))
-        self.statistics[COUNT, -missing:] = count
-        self.is_flag = np.pad(self.is_flag, (0, missing), constant_values=True)
-        self.limits = np.pad(self.limits, ((0, 0), (0, missing)))
-        self.limits[LOW, -missing:], self.limits[HIGH, -missing:] = -NO_LIMIT, NO_LIMIT
-        if self.weights is not None:
-            self.weights = np.pad(self.weights, (0, missing), constant_values=self.weights[0])
-        if self.relevance is not None:
-            self.relevance = np.pad(self.relevance, (0, missing), constant_values=1.0)
+        statistics = np.pad(self.statistics, ((0, 0), (0, missing)))
+        statistics[COUNT, -missing:] = self.statistics[COUNT].max(initial=0.0)
+        limits = np.pad(self.limits, ((0, 0), (0, missing)))
+        limits[LOW, -missing:], limits[HIGH, -missing:] = -NO_LIMIT, NO_LIMIT
+        weights, relevance = self.weights, self.relevance
+        if weights is not None:
+            weights = np.pad(weights, (0, missing), constant_values=weights[0])
+        if relevance is not None:
+            relevance = np.pad(relevance, (0, missing), constant_values=1.0)
+        # In one step: an interruption comes before or after it.
+        self.__dict__.update(
+            statistics=statistics,
+            is_flag=np.pad(self.is_flag, (0, missing), constant_values=True),
+            limits=limits,
+            weights=weights,
+            relevance=relevance,
+        )
 
     def over(self, columns: Columns) -> FeatureScales:
         """Return those of some columns."""

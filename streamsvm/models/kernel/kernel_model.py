@@ -314,6 +314,9 @@ class KernelModel(Model):
     def event_parts(self) -> Parts:
         """Return what compiled code uses for an event, if `state` is not None."""
         solver = self.solver
+        if not solver.has_classes(self.n_classes):
+            # What adds a class was interrupted: a batch does it.
+            return None, None, None
         return solver.state, solver.kernel, solver.schedule
 
     def bound_kernel(self, state: KernelState) -> Any:

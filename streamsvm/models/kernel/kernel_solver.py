@@ -139,6 +139,10 @@ class KernelSolver(Replaceable, abc.ABC):
         """Return the solver for so many classes."""
         return self
 
+    def has_classes(self, n_classes: int) -> bool:
+        """Tell whether the state, if there is one, is of so many classes."""
+        return True
+
     def fresh(self, kernel: Kernel, cache_bytes: int) -> KernelSolver:
         """Return a solver with these settings, but for the kernel, that has learnt nothing."""
         return self.changed(kernel=kernel, cache_bytes=cache_bytes, state=None)

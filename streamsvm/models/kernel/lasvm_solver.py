@@ -220,6 +220,10 @@ class PairsSolver(LASVMSolver):
         state = self.state
         return self if state is None else self.changed(state=classes.counting(state, n_classes))
 
+    def has_classes(self, n_classes: int) -> bool:
+        """Tell whether the state, if there is one, is of so many classes."""
+        return self.state is None or bool(self.state.info[0].n_classes >= n_classes)
+
     def state_for(self, sizes: Sizes) -> pairs_state.PairsState:
         """Return the state, created or grown to hold so many features and classes."""
         state: pairs_state.PairsState = super().state_for(sizes)

@@ -88,7 +88,7 @@ MEAN, SQUARES = range(2)
 
 OF_NORMAL, OF_LATE = range(2)
 """Columns of `n_of_class`: how many examples the means and variances of a class stand for, and how
-many of the last ones were of the class."""
+much the last ones of the class weigh."""
 
 FIRST_WEIGHT = 1.5
 LONGEST = 3.0
@@ -133,7 +133,7 @@ class CombinationState(NamedTuple):
     """Running means of the lead of the best score; of several classes only."""
     linear: np.ndarray = field(2, "outputs", "inputs")
     """The weights of the linear models: of a constant 1, then of each feature."""
-    moments: np.ndarray = field(2, "inputs")
+    moments: np.ndarray = field(2, "inputs", range=Range(-1e100, 1e100))
     """See `MEAN`; the first column is of the constant, and not used."""
     counts: np.ndarray = field("sides", "words", range=NOT_NEGATIVE)
     """How often each word, or feature, came in each class; first, how many examples there were."""
@@ -141,7 +141,7 @@ class CombinationState(NamedTuple):
     """The same of all classes together."""
     totals: np.ndarray = field("sides", range=NOT_NEGATIVE)
     """The sums over all words; of dense rows nothing is counted."""
-    normals: np.ndarray = field("sides", 2, "measured")
+    normals: np.ndarray = field("sides", 2, "measured", range=Range(-1e80, 1e80))
     """Of dense rows, the mean and the variance of each feature in each class; the first column is
     not used."""
     n_of_class: np.ndarray = field("sides", 2, range=NOT_NEGATIVE)
@@ -800,8 +800,9 @@ def _learn_moments(state, values, n, count, label, weight):
     for side in range(counts.shape[0]):
         counts[side, OF_LATE] *= 1.0 - 1.0 / NORMALS_OF
     counts[label, OF_LATE] += weight
-    counts[label, OF_NORMAL] = min(counts[label, OF_NORMAL] + weight, np.float64(NORMALS_OF))
-    share = min(1.0, weight / counts[label, OF_NORMAL])
+    # Moments are of examples, whatever these weigh.
+    counts[label, OF_NORMAL] = min(counts[label, OF_NORMAL] + 1.0, np.float64(NORMALS_OF))
+    share = 1.0 / counts[label, OF_NORMAL]
     for t in range(n):
         value, mean = np.float64(values[t]), state.moments[MEAN, 1 + t]
         squares = state.moments[SQUARES, 1 + t]
@@ -814,7 +815,7 @@ def _learn_moments(state, values, n, count, label, weight):
         state.moments[SQUARES, 1 + t] += change * (value - state.moments[MEAN, 1 + t])
         change = value - own[0, 1 + t]
         own[0, 1 + t] += share * change
-        own[1, 1 + t] += share * (change * (value - own[0, 1 + t]) - own[1, 1 + t])
+        own[1, 1 + t] = (1.0 - share) * (own[1, 1 + t] + share * change * change)
 
 
 @compiled

@@ -26,7 +26,7 @@ from streamsvm.support.tiles import PANEL
 def with_classes(
     state: PairsState, kernel: Any, n_classes: int, rest: bool, cache_bytes: int, d: int
 ) -> PairsState:
-    """Return a state, which may be overwritten, with problems for so many classes, or more.
+    """Return a state with problems for so many classes, or more.
 
     `rest` tells whether each class is learnt against the rest; else each against each other.
     """
@@ -37,7 +37,10 @@ def with_classes(
     of = with_problems(of, sides, max(n_classes, len(of.problem_of)))
     # Without examples that would be their members, problems get room when the first one comes.
     room = np.maximum(of.segments["room"], PANEL if state.info[0].n else 0)
-    state = state._replace(problems=layout.grown(of, room, cache_bytes, _width(state)))
+    # What is written is of the new state: an interruption leaves the old one as it was.
+    wanted, info = state.wanted.copy(), state.info.copy()
+    of = layout.grown(of, room, cache_bytes, _width(state))
+    state = state._replace(problems=of, wanted=wanted, info=info)
     if state.info[0].n:
         _seed_all(state, kernel, np.int64(n_before), d)
     state.info[0].n_classes = n_classes
