@@ -23,6 +23,7 @@ from connectors.kafka.record_ids import id_of_key
 from connectors.kafka.sentence_messages import KafkaRecordSource, KafkaSentenceSource
 from connectors.memory import MemorySource
 from connectors.one_hot import one_hot
+from connectors.output import Output
 from connectors.parquet import ParquetSource
 from connectors.sentences import RecordSource, SentenceSource
 from connectors.simulated import SimulatedStream
@@ -50,6 +51,7 @@ __all__ = [
     "MissingColumnError",
     "NoFeaturesError",
     "NotReadableError",
+    "Output",
     "ParquetSource",
     "Position",
     "QuestionTopic",

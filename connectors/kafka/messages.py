@@ -416,7 +416,7 @@ class _OnePoller(_ConsumePoller):
 class _IteratorPoller(Poller):
     """Any iterator: of messages, of mappings, or of (key, value) pairs; nothing is committed.
 
-    Items without an offset are numbered from 0, in partition 0 of the topic `topic`.
+    Items without an offset have that of their place, from 0, in partition 0 of the topic `topic`.
     """
 
     may_wait = False
@@ -424,17 +424,28 @@ class _IteratorPoller(Poller):
     def __init__(self, items: Iterator[Any], topic: str) -> None:
         super().__init__(items)
         self.topic, self.next = topic, 0
+        self._error: Exception | None = None
 
     def poll(self, n: int, seconds: float) -> list[Any]:
         del seconds
-        found = list(islice(self.consumer, n))
-        self.is_over = len(found) < n
+        if self._error is not None:
+            raise self._error
+        found = []
+        try:
+            for item in islice(self.consumer, n):
+                found.append(item)
+        except Exception as error:
+            if not found:
+                raise
+            # After what came before it.
+            self._error = error
+        self.is_over = len(found) < n and self._error is None
         for i, item in enumerate(found):
             if not hasattr(item, "offset"):
                 is_pair = isinstance(item, tuple) and len(item) == 2
                 key, value = item if is_pair else (None, item)
-                found[i] = Message(self.topic, 0, self.next, key, value, None)
-                self.next += 1
+                found[i] = Message(self.topic, 0, self.next + i, key, value, None)
+        self.next += len(found)
         return found
 
 

@@ -105,7 +105,8 @@ def _result(options: argparse.Namespace, learner: Any, report: RunReport) -> dic
     result |= report.as_dict()
     result |= {"learner": options.learner, "parameters": learner.description}
     if hasattr(learner, "kernel_"):
-        result |= {"kernel": repr(learner.kernel_), "C": learner.C_}
+        C = learner.C_ if hasattr(learner, "C_") else learner.C
+        result |= {"kernel": repr(learner.kernel_), "C": C}
     return result | {"advice": advice_of(report, learner)}
 
 

@@ -178,6 +178,10 @@ class Run:
     ) -> None:
         if self.score.of_sentences is not None or (late is not None and late.delay is not None):
             raise ParameterError("output=: not for learners of sentences, nor for simulated delays")
+        if not isinstance(output, Output):
+            raise ParameterError(
+                f"output={output!r}: use a connectors.Output, such as connectors.ScoredTopic"
+            )
         if output.exactly_once and (checkpoint is None or checkpoint.seconds is None):
             raise ParameterError(
                 "output=: exactly_once needs a checkpoint with seconds=, shorter than "

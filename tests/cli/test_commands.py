@@ -21,6 +21,7 @@ import pytest
 import streamsvm
 from streamsvm.cli.interruptions import interrupted_by_sigterm
 from streamsvm.cli.main import main
+from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.checkpoint import Checkpoint
 from tests.interruptions import ignore_ctrl_c, needs_ctrl_c
 
@@ -462,6 +463,14 @@ def test_the_adaptive_learner_takes_several_classes(capsys):
     assert json.loads(capsys.readouterr().out)["learner"] == "adaptive"
     assert replay("data.parquet", "--quiet", "--positive", "3", "--json", "--gamma", "1") == 0
     assert json.loads(capsys.readouterr().out)["learner"] == "lasvm"
+
+
+@pytest.mark.parametrize("name", [learner.name for learner in registered_learners("rows")])
+def test_each_learner_of_rows_is_replayed_to_its_report(name, capsys):
+    write(**{"t": None} | {k: v[:120] for k, v in columns().items() if k != "t"})
+    assert replay("data.parquet", "--quiet", "--json", "--learner", name) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["learner"] == name and found["learnt"] == 120
 
 
 @pytest.mark.parametrize("learner", [[], ["--learner", "sgd"], ["--learner", "lasvm"]])

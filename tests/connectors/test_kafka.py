@@ -17,7 +17,7 @@ from connectors.errors import SnapshotError, SourceError
 from connectors.kafka.kafka_source import KafkaSource
 from connectors.kafka.messages import Message
 from connectors.payloads import avro, flatten, framed, name_of
-from streamsvm import SVMSGDClassifier
+from streamsvm import Checkpoint, LateLabels, SVMSGDClassifier
 from streamsvm.run.runner import Run
 from tests.consumers import Confluent, MethodMessage, arrow_bytes
 
@@ -793,3 +793,42 @@ def test_the_unit_of_times_is_told_by_their_size(factor, unit, kind):
     said = [text for text in source.number_texts.findings if "the times in t" in text]
     read_as = f"the times in t are read as {unit}seconds since 1970, by their size"
     assert said == ([] if unit is None else [read_as])
+
+
+def test_late_labels_of_an_iterator_come_when_it_gives_them():
+    messages = []
+    for i in range(1000):
+        x = {"a": (i * 37 % 100) / 100.0, "b": i % 7}
+        messages.append(Message("events", 0, i, b"%d" % i, json.dumps(x).encode(), i))
+        if i >= 20:
+            y = json.dumps({"y": ((i - 20) * 37 % 100) > 50}).encode()
+            messages.append(Message("labels", 0, i - 20, b"%d" % (i - 20), y, i))
+    late = LateLabels(patience=100, default=False)
+    source = KafkaSource(iter(messages), "y", labels="labels")
+    found = Run(source, SVMSGDClassifier(), late=late).execute()
+    assert found.late["answered"] == 980 and "too_late" not in found.late
+
+
+def test_messages_that_an_iterator_gives_twice_at_once_are_passed_over(tmp_path):
+    def records(*numbers):
+        value = [json.dumps({"a": n % 5, "y": n % 2 > 0}).encode() for n in numbers]
+        return [Record("t", 0, n, n, None, v) for n, v in zip(numbers, value, strict=True)]
+
+    source = KafkaSource(iter(records(*range(200), *range(150, 260))), "y")
+    run = Run(source, SVMSGDClassifier(), checkpoint=Checkpoint(tmp_path / "c"))
+    assert run.execute().learnt == 260 and source.passed_over == 50
+    # The last one that was read comes twice, too.
+    source = KafkaSource(iter(records(*range(250, 260), *range(255, 300))), "y")
+    run = Run(source, SVMSGDClassifier(), checkpoint=Checkpoint(tmp_path / "c"))
+    assert run.execute().learnt == 300
+
+
+def test_what_an_iterator_gave_before_an_error_is_learnt():
+    def broken():
+        yield from [{"a": float(i % 5), "y": i % 2 > 0} for i in range(651)]
+        raise OSError("the line is down")
+
+    run = Run(KafkaSource(broken(), "y"), SVMSGDClassifier())
+    with pytest.raises(Exception, match="the line is down"):
+        run.execute()
+    assert run.report.learnt == 651

@@ -145,13 +145,13 @@ def test_foreign_files(file, content, words):
 
 @pytest.mark.parametrize(
     ("number", "error", "advice"),
-    [(4, NewerModelFileError, "upgrade"), (2, ModelFileError, "let the model learn anew")],
+    [(5, NewerModelFileError, "upgrade"), (3, ModelFileError, "let the model learn anew")],
 )
 def test_other_formats(file, monkeypatch, number, error, advice):
     monkeypatch.setattr(model_file, "FORMAT", number)
     learnt(*rows(30)).save(file)
     monkeypatch.undo()
-    words = f"in format {number}; this release reads format 3 only: {advice}"
+    words = f"in format {number}; this release reads format 4 only: {advice}"
     with pytest.raises(error, match=words):
         streamsvm.load(file)
 
