@@ -457,6 +457,8 @@ def poller_of(consumer: Any, topic: str, topics: Sequence[str] | None = None) ->
     name = type(consumer).__name__
     if hasattr(consumer, "consume"):
         return _ConsumePoller(consumer)
+    if isinstance(consumer, (str, bytes)):
+        raise TypeError(f"{consumer!r:.60} is no consumer: for files there are other sources")
     # kafka-python's, too, which are iterators of messages.
     if hasattr(consumer, "__iter__"):
         if topics is not None:

@@ -110,6 +110,10 @@ class LivePage:
         history: History | None = None,
     ) -> None:
         _check(port, host)
+        if not hasattr(monitor, "learner"):
+            raise ParameterError(
+                f"{type(monitor).__name__} is no monitor: use a TrackingMonitor of it"
+            )
         self._title, self._learner = title, type(monitor.learner).__name__
         self._made = Sections(monitor, figures, history, values)
         self._lock = threading.Lock()

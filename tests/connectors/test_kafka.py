@@ -832,3 +832,8 @@ def test_what_an_iterator_gave_before_an_error_is_learnt():
     with pytest.raises(Exception, match="the line is down"):
         run.execute()
     assert run.report.learnt == 651
+
+
+def test_a_file_name_is_no_consumer():
+    with pytest.raises(TypeError, match="for files there are other sources"):
+        KafkaSource("file.jsonl", "y")

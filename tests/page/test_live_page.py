@@ -398,3 +398,8 @@ def test_in_a_browser(tmp_path):
     hidden = re.findall(r'<section aria-labelledby="(\w+)-title" hidden', found)
     assert "accuracy" not in hidden and "lag_by_partition" in hidden
     assert "<img" not in found
+
+
+def test_a_learner_is_no_monitor():
+    with pytest.raises(ParameterError, match="use a TrackingMonitor"):
+        LivePage(LASVMClassifier(), 0)
