@@ -164,6 +164,10 @@ class Model(Replaceable, abc.ABC):
     def event_parts(self) -> Parts:
         """Return what compiled code uses for an event; the state is None if it cannot."""
 
+    def lacks_class(self) -> bool:
+        """Tell whether what adds a class was interrupted: only a batch does it then."""
+        return False
+
     def bound_kernel(self, state: Any) -> Any:
         """Return the kernel in the form that compiled code takes; None: it takes none."""
         return None

@@ -394,7 +394,7 @@ class Learner(RowLearner, base.MiniBatchClassifier):
             or path.statistics is not self.schema.missing.statistics
             or not path.is_bound_to(parts)
         ):
-            if parts[0] is None or len(self.targets.labels.seen) < 2:
+            if parts[0] is None or len(self.targets.labels.seen) < 2 or self.model.lacks_class():
                 return None
             if self.is_sparse and self.schema.missing.requires_some:
                 # The general path looks what is missing.

@@ -369,11 +369,12 @@ class AdaptiveModel(Model):
             if solver is not bound or solver.state is not state:
                 self._rebind()
                 break
-        solver, n = first.solver, self.n_classes
-        if not solver.has_classes(n) or not all(m.solver.has_classes(n) for m, _, _ in self._bound):
-            # What adds a class was interrupted: a batch does it.
-            return None, None, None
+        solver = first.solver
         return solver.state, solver.kernel, self._bound
+
+    def lacks_class(self) -> bool:
+        """Tell whether what adds a class was interrupted."""
+        return any(model.lacks_class() for model in self.models)
 
     def further(self, room: int) -> list[Member]:
         """Return the models beside the first one, with room for rows of so many features."""

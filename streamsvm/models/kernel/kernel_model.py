@@ -314,10 +314,11 @@ class KernelModel(Model):
     def event_parts(self) -> Parts:
         """Return what compiled code uses for an event, if `state` is not None."""
         solver = self.solver
-        if not solver.has_classes(self.n_classes):
-            # What adds a class was interrupted: a batch does it.
-            return None, None, None
         return solver.state, solver.kernel, solver.schedule
+
+    def lacks_class(self) -> bool:
+        """Tell whether what adds a class was interrupted."""
+        return not self.solver.has_classes(self.n_classes)
 
     def bound_kernel(self, state: KernelState) -> Any:
         """Return the kernel in the form that solvers use."""

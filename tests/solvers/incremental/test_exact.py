@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
@@ -67,7 +67,11 @@ def test_its_dual_is_that_of_another_solver(seed, kind, kernel, C):
     list(changed(examples, draws, 50))
     here = examples.here
     gram, target = examples.gram[np.ix_(here, here)], y[here]
-    beta = solved(gram, target, *examples.bounds(here))
+    try:
+        beta = solved(gram, target, *examples.bounds(here))
+    except ArithmeticError:
+        # Rows that are almost alike: the other solver does not get there.
+        reject()
     assert examples.problem.dual == pytest.approx(dual_of(gram, target, beta), rel=1e-8, abs=1e-12)
 
 
