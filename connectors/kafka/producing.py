@@ -22,6 +22,7 @@ from connectors.kafka.messages import (
     size_of,
 )
 from connectors.output import Output
+from connectors.source import topic_and_number
 
 try:
     from msgspec import json as quick
@@ -231,8 +232,8 @@ class ScoredMessages(Output):
         """Write predictions: see `Output`."""
         if not rows:
             return
-        topic, _, partition = (batch.file or "").removesuffix("]").rpartition("[")
-        same = {"topic": topic, "partition": int(partition or 0), **self._model}
+        topic, partition = topic_and_number(batch.file) if batch.file else ("", 0)
+        same = {"topic": topic, "partition": partition, **self._model}
         keys, numbers = keys_of(batch.payloads)
         keys = [keys[i] for i in rows]
         columns: dict[str, Sequence[Any]] = {"offset": batch.rows[list(rows)].tolist()}

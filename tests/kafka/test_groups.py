@@ -49,7 +49,8 @@ def test_committed_offsets_do_not_go_down(broker, tmp_path):
             consumer.unsubscribe()
             produce(broker.address, topic, payloads(200), 1)
             assert learnt(source_of(broker.address, topic), tmp_path / "b.ckpt").rows == 200
-            source._subscribe([topic])
+            calls = {"on_assign": source._assigned, "on_revoke": source._revoked}
+            consumer.subscribe([topic], **calls, on_lost=source._lost)
             polled_until(source, lambda: source._floor.get(f"{topic}[0]") == 300)
         return True
 

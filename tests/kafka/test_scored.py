@@ -170,7 +170,7 @@ def test_predictions_as_lines_and_as_a_file(broker, model, capsys):
     for group in ("lines", "file"):
         assert main(predict(broker, model, events, "--group", group)) == 0
         assert capsys.readouterr().out == ""
-    assert main(predict(broker, model, events, "--target", "label", "--columns", "b")) == 2
+    assert main(predict(broker, model, events, "--target", "label", "--columns", "b")) == 1
 
 
 def each_once(found, n, n_partitions):
