@@ -165,10 +165,11 @@ def torment(address: str, topic: str, folder: Path, n: int, n_kills: int, every:
         if end == "by itself":
             break
         if end == "stuck":
-            # The mock cluster may wait for a dead member for ever. Places come from the checkpoint:
-            # another group goes on just as well.
+            # The mock cluster, and Tansu, may wait for a dead member for ever. Places come from the
+            # checkpoint: another group goes on just as well.
             kind, group = "in a group that was stuck", f"{topic}-{next(groups)}"
         kills[kind] += 1
+    group = f"{topic}-{next(groups)}"  # the last kill may have left a group that is stuck
     subprocess.run(command(), check=True)
     return kills
 
