@@ -111,6 +111,20 @@ def test_a_drift_is_noticed_and_said(caplog):
     assert begun[members.RANKS] > 1000 or model.model.members[members.RANKS] is None
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_rare_class_is_known_after_models_began_anew(seed):
+    n, draws = 2500, np.random.default_rng(seed)
+    x = draws.normal(size=(2 * n, 4))
+    y = (x[:, 0] * x[:, 1] > 0).astype(int)
+    y[n:] = 1 - y[n:]
+    rare, corner = np.arange(n // 12, n // 2, n // 12), [4.0, 4.0, 0.0, 0.0]
+    x[rare], y[rare] = corner, 2
+    model = learnt(AdaptiveSVMClassifier(seed=1), x, y)
+    state = model.model.state
+    assert state.restarted[members.FIRST] > n > rare[-1]
+    assert model.predict_many(np.array([corner])) == [2]
+
+
 def test_its_models_learn_as_the_learners_do_by_default():
     assert members.LASVM == LASVMClassifier().solver.schedule
     assert members.LARANK == LaRankClassifier().solver.schedule

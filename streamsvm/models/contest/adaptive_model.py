@@ -61,10 +61,11 @@ from streamsvm.models.rows import NumberedRows, row_after, rows_where
 from streamsvm.monitor.certificate import Looks
 from streamsvm.solvers.adaptive import combination, last_label
 from streamsvm.solvers.adaptive.combination import N_MODELS, CombinationState
+from streamsvm.solvers.bounds import RARE
 from streamsvm.support import states
 from streamsvm.support.declaration import NOT_NEGATIVE, Field, NamedArrays, as_float, as_int
 from streamsvm.support.interruptions import Changes
-from streamsvm.support.rows import Rows, SparseRows, dense, shape, sparse
+from streamsvm.support.rows import Rows, SparseRows, dense, shape, sparse, taken
 from streamsvm.support.state_arrays import as_arrays, from_arrays
 
 _log = logging.getLogger(__name__)
@@ -91,6 +92,8 @@ _TRIED_AT_FIRST, _TRIED_PER_EXAMPLE = 16_384.0, 0.25
 so many for each example."""
 _TAKES, _TAKES_WITH_TRIAL = 0.5, 2.0
 """An example of a fresh model counts so much: it has few to compare with, but many rivals."""
+_IS_RARE = 0.01
+"""A fresh model learns older examples, too, of classes of which there are fewer."""
 _OLD_ENOUGH = 320
 """A model of fewer examples does not begin anew."""
 _AGAIN_AFTER = (128, 256)
@@ -215,6 +218,23 @@ class AdaptiveModel(Model):
     def _last(self, n: int) -> Examples:
         """Return the last n examples, or as many as are kept."""
         return self.recent.last(n, self.n_features)
+
+    def _last_and_rare(self, n: int) -> tuple[Examples, int]:
+        """Return the last n examples, after older ones of rare classes, and how many these are.
+
+        As in a window (`solvers.window`), the last examples of these stay.
+        """
+        classes = self.recent.facts()["y"][-self._most_kept() :]
+        counts = np.bincount(classes, minlength=self.n_classes)
+        most = int(RARE * MOST_KEPT / self.n_classes)
+        is_older = np.arange(len(classes)) < len(classes) - n
+        kept = ~is_older
+        for c in np.flatnonzero(counts < _IS_RARE * len(classes)).tolist():
+            kept[np.flatnonzero(classes == c)[-most:]] = most > 0
+        x, *facts = self._last(len(classes) if (kept & is_older).any() else n)
+        places = np.flatnonzero(kept[len(classes) - len(facts[0]) :])
+        rows = Examples(taken(x, places), *(fact[places] for fact in facts))
+        return rows, int((kept & is_older).sum())
 
     def _kept_of(self, slot: int, n: int) -> int:
         """Return how many of the examples that a model learns from are kept, after n examples."""
@@ -598,7 +618,8 @@ class AdaptiveModel(Model):
             takes = length * (_TAKES if is_alike or slot == RANKS else _TAKES_WITH_TRIAL)
             if state.info[TRIED] + takes > _TRIED_AT_FIRST + _TRIED_PER_EXAMPLE * n:
                 continue
-            examples, half = self._last(length), length // 2
+            examples, n_rare = self._last_and_rare(length)
+            half = n_rare + length // 2
             fresh = self._fresh(member, examples.part(0, half), is_alike)
             examples_seen = examples._replace(x=fresh.seen(examples.x))
             work = Work(fresh.model)
@@ -644,7 +665,7 @@ class AdaptiveModel(Model):
                 return Member(FIRST, self._known(self.settings.as_first(factors, model, False)))
             new = self.new_first(factors)
             if new.preparation.trial is not None:
-                new.preparation.trial.only_at(len(older.classes))
+                new.preparation.trial.only_at(1 << (len(older.classes).bit_length() - 1))
             return Member(FIRST, new)
         if is_alike:
             gamma = model.kernel.gamma
