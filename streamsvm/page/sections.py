@@ -92,7 +92,7 @@ class Sections:
 
     def _confusion(self, figures: Mapping[str, Any]) -> str:
         # Those of a run are of this moment, the monitor's are counted when it measures.
-        pairs = figures.get("pairs") or dict(self._monitor.scores.hits.pairs)
+        pairs = figures.get("pairs") or dict(self._monitor.score.pairs)
         return confusion((y, p, n) for (y, p), n in sorted(pairs.items(), key=repr))
 
     @contextmanager
