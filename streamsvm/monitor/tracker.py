@@ -161,6 +161,9 @@ class TrackingMonitor:
             # So that `last` has values of a model that was loaded, and may only predict.
             self._measured(self.sample)
 
+    phase = "learning"
+    """What a run does with it, in words, for a page."""
+
     # Learning through the monitor
 
     def _attach(self) -> None:
@@ -343,6 +346,7 @@ class TrackingMonitor:
 
         `of_run` returns its number of examples, and its seconds without compiling and waiting.
         """
+        self.phase = "the run has ended" if of_run is None else "learning"
         self._score()
         self.rates.follow(of_run)
 

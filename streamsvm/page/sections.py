@@ -49,7 +49,13 @@ class Sections:
         self._regions = Regions(monitor.model, monitor.learner, values)
         self._values = values
         self._logged: set[str] = set()
-        self.state = "learning"
+        self.said: str | None = None
+
+    @property
+    def state(self) -> str:
+        """What a run does, in words: what was said, or else what its monitor knows."""
+        phase: str = self._monitor.phase
+        return phase if self.said is None else self.said
 
     def made(self, of_late: bool = False) -> dict[str, str]:
         """Return all parts as of now, with charts of late or of all; an empty one is hidden."""

@@ -514,12 +514,19 @@ class Run:
                 raise KeyboardInterrupt
 
         try:
+            self._say_phase("finishing")
             self.learner.finish(progress=progress)
             self.report.finished = True
         except KeyboardInterrupt:
             self.report.interrupted = True
+        finally:
+            self._say_phase("the run has ended")
         compiling = clock.seconds - compile_start
         self.report.finish_seconds = time.perf_counter() - start - compiling
+
+    def _say_phase(self, phase: str) -> None:
+        if self.monitor is not None:
+            self.monitor.phase = phase
 
     def _report_progress(self, phase: str, epoch: int) -> None:
         now = self._progress(phase, epoch)
