@@ -146,7 +146,7 @@ class LivePage:
         view = self._views[of_late]
         with self._lock:
             if time.monotonic() >= view.due or view.state != self._made.state:
-                view.state = self._made.state
+                view.state = self._made.state  # before the parts, which may be of a later one
                 before = time.thread_time()
                 try:
                     view.parts = self._made.made(of_late)
