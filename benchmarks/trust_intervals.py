@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from streamsvm.confidence.sequence import log_capital, log_gains, share_interval
-from streamsvm.monitor.hits import BLOCK, LEVEL, recent_error
+from streamsvm.monitor.score import BLOCK, LEVEL, recent_error
 
 WARM_UP = 100
 """Intervals of one moment are not looked at before so many events."""

@@ -261,6 +261,8 @@ class SentenceSource(RecordSource):
             schema = merged_schema(find_parts(Path(path)), None)
             tokens = [f.name for f in schema if is_list(f.type) and f.name != labels]
         super().__init__(path, tokens, labels, **options)
+        if not self.tokens:
+            raise NotReadableError(f"{self.name} has no column of lists: a row holds no sentence")
         for name in self.keep:
             if not is_list(kind := self._schema.field(name).type):
                 raise NotReadableError(

@@ -222,6 +222,11 @@ class KafkaSource(BaseSource):
         # A snapshot is refused if one of these differs.
         self._settings = reading.settings | ({} if topics is None else {"topics": sorted(topics)})
         self._poller = poller_of(consumer, name, topics)
+        if idle is not None and not self._poller.may_wait:
+            raise ValueError(
+                f"idle={idle}: an iterator is waited for as long as it takes, and ends by itself: "
+                "leave idle= out (a consumer of kafka-python ends after consumer_timeout_ms=)"
+            )
         # An iterator has an order of its own.
         is_ordered = self.has_answers and self._poller.may_wait
         self._order, self._paused = TimeOrder() if is_ordered else None, set[str]()

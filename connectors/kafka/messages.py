@@ -8,6 +8,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -430,23 +431,33 @@ class _IteratorPoller(Poller):
         del seconds
         if self._error is not None:
             raise self._error
-        found = []
+        found: list[Any] = []
         try:
             for item in islice(self.consumer, n):
-                found.append(item)
+                found.append(self._with_offset(item, self.next + len(found)))
         except Exception as error:
             if not found:
                 raise
             # After what came before it.
             self._error = error
         self.is_over = len(found) < n and self._error is None
-        for i, item in enumerate(found):
-            if not hasattr(item, "offset"):
-                is_pair = isinstance(item, tuple) and len(item) == 2
-                key, value = item if is_pair else (None, item)
-                found[i] = Message(self.topic, 0, self.next + i, key, value, None)
         self.next += len(found)
         return found
+
+    def _with_offset(self, item: Any, number: int) -> Any:
+        """Return an item, the `number`-th from 0, as a message with an offset."""
+        if not hasattr(item, "offset"):
+            is_pair = isinstance(item, tuple) and len(item) == 2
+            key, value = item if is_pair else (None, item)
+            return Message(self.topic, 0, number, key, value, None)
+        offset = item.offset() if callable(item.offset) else item.offset
+        if not isinstance(offset, Integral) and is_message(item, self.topic):
+            raise SourceError(
+                f"`{self.topic}`: message {number} has offset={offset!r}: give a whole number, or "
+                "items without an offset (bytes, mappings, pairs of a key and one of these), which "
+                "are numbered from 0"
+            )
+        return item
 
 
 def poller_of(consumer: Any, topic: str, topics: Sequence[str] | None = None) -> Poller:

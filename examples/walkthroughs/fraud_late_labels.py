@@ -83,7 +83,7 @@ def learn(source, **options):
     counts = []
 
     def after_batch(progress):
-        pairs = run.score.hits.pairs  # by the true label and the predicted one
+        pairs = run.score.pairs  # by the true label and the predicted one
         counts.append((progress.rows, pairs[True, True], pairs[True, False], pairs[False, True]))
         if to_send and progress.rows == PER_DAY * (to_send[0] - HISTORY):
             send(to_send.pop(0))

@@ -21,7 +21,7 @@ from streamsvm import (
 )
 from streamsvm.cli.parameters import add_options, in_help, parameters
 from streamsvm.cli.parser import Group, Parser, add_table, limit, positive, say, whole
-from streamsvm.errors import ParameterError
+from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.model_files.container import steps_of
 from streamsvm.run.adapters import adapter_of
@@ -453,4 +453,4 @@ def _loaded(options: argparse.Namespace, given: dict[str, Any]) -> tuple[Any, An
         if known.cls is type(learner):
             options.learner = known.name
             return learner, model
-    raise ParameterError(f"--model {options.model} holds no learner")
+    raise ModelFileError(f"--model {options.model} holds no learner")

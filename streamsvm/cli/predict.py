@@ -22,7 +22,7 @@ from streamsvm.cli.sentences import (
     test_score,
 )
 from streamsvm.cli.sources import FILES, PARSE_NUMBERS, open_source
-from streamsvm.errors import ParameterError
+from streamsvm.errors import LabelError, ParameterError
 from streamsvm.model_files.container import load
 from streamsvm.run.parts import Model
 from streamsvm.support.printing import printable
@@ -107,8 +107,10 @@ def run(options: argparse.Namespace) -> int:
         for part in margins(model, source, options.file):
             errors.add(*part)
     if errors is not None:
-        result = error_in_words(*errors.result(source.name), options.file)[0]
-        print(f"test error  {printable(result)}")
+        wrong, n = errors.result(source.name)
+        if not n and options.output is None:
+            raise LabelError(f"{source.name}: no row has a label in `{options.target}`")
+        print(f"test error  {printable(error_in_words(wrong, n, options.file)[0])}")
     return 0
 
 

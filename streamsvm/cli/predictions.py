@@ -13,20 +13,21 @@ from connectors import Batch, Source, TabularSource
 from streamsvm.cli.evaluate import Errors, check_fit, margins
 from streamsvm.cli.parser import say, split
 from streamsvm.cli.sources import texts_from
-from streamsvm.errors import ParameterError
+from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.run.parts import MappedScaler, Model, parts_of
+from streamsvm.run.rows import further_of, probabilities_of
 
 Opener = Callable[..., TabularSource]
 """Opens the rows to predict: called with the target, and with options of `TabularSource`."""
 
 
 def learner_of(model: Model, file: str) -> Learner:
-    """Return the learner in a model; ParameterError: what its file holds predicts no rows."""
+    """Return the learner in a model; ModelFileError: what its file holds predicts no rows."""
     _, learner = parts_of(unwrapped(model))
     if learner is None:
-        raise ParameterError(f"{file} holds no learner that predicts rows")
+        raise ModelFileError(f"{file} holds no learner that predicts rows")
     return learner
 
 
@@ -203,7 +204,8 @@ def _table(
     rows = values.tolist()
     label_of, decision = learner.targets.label_of, learner.targets.decision
     predicted = [label_of(m) if u else None for m, u in zip(rows, usable, strict=True)]
-    found = [learner.probabilities_of(m) if u else {} for m, u in zip(rows, usable, strict=True)]
+    of_rows = probabilities_of(learner, values, usable)
+    found = [p or {} for p in of_rows]
 
     def floats(numbers: Iterable[float]) -> pa.Array:
         return pa.array(np.array([*numbers], np.float64), mask=~usable)
@@ -223,7 +225,7 @@ def _table(
         "probability": floats(p.get(y, 0.0) for p, y in zip(found, predicted, strict=True)),
     }
     if more is not None:
-        chosen = [more[1](p) if u else None for p, u in zip(found, usable, strict=True)]
+        chosen = further_of(of_rows, False, more)[more[0]]
         if more[0] == "set":
             kind = columns["prediction"].type
             as_text = pa.types.is_string(kind)

@@ -97,9 +97,7 @@ def serve_page(
 def until_left(
     page: LivePage | None, waits: bool, signals: Callable[[], AbstractContextManager[list[int]]]
 ) -> Iterator[None]:
-    """Tell the page, if there is one, that the run has ended; if it `waits`, wait for a signal."""
-    if page is not None:
-        page.say("the run has ended")
+    """Keep the page, if there is one and it `waits`, until a signal."""
     yield
     if page is not None and waits:
         with signals() as received:

@@ -19,7 +19,7 @@ from streamsvm.labels.class_labels import (
 from streamsvm.labels.label_column import LabelColumn, holds_lists
 from streamsvm.labels.targets import ClassTargets
 from streamsvm.models.outputs import BagOutputs, classes_of
-from streamsvm.monitor.hits import NO_CANDIDATE
+from streamsvm.monitor.score import NO_CANDIDATE
 from streamsvm.support.calibration import update_labels_and_bags
 from streamsvm.support.label_values import is_too_large, too_large
 

@@ -265,10 +265,6 @@ class Pairs:
         for labels, predicted in self.parts:
             yield from zip(labels, predicted, strict=True)
 
-    def add_to(self, score: Any) -> None:
-        """Count the pairs in a score of rows, `monitor.hits.Hits`."""
-        score.take(self)
-
     def scored_parts(self, room: int, size: int) -> Iterator[Pairs]:
         """Yield the pairs in order: first those of `room` predictions, then of `size` each.
 

@@ -318,8 +318,8 @@ class AdaptiveSVMClassifier(Learner):
         if value is None:
             return Certificate(None, "no example was learnt yet")
         since = int(self.model.state.begun[FIRST]) + 1
-        of = f"of the examples that its first SVM keeps, of those since example {since:,}"
-        return Certificate(value, of)
+        of = f", of those since example {since:,}" if since > 1 else ""
+        return Certificate(value, f"of the examples that its first SVM keeps{of}")
 
     @property
     @locked

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from streamsvm.errors import (
     NotAModelFileError,
 )
 from streamsvm.model_files import codec
-from streamsvm.model_files.json_values import checked
+from streamsvm.model_files.json_values import as_json, checked
 from streamsvm.model_files.replacing import write
 from streamsvm.support.declaration import as_int
 from streamsvm.support.locked import together
@@ -197,7 +198,7 @@ def _arrow(
         "streamsvm.format": str(FORMAT),
         "streamsvm.version": __version__,
         "streamsvm.parts": json.dumps(described, allow_nan=True),
-        "streamsvm.about": json.dumps(about, allow_nan=True),
+        "streamsvm.about": json.dumps(about, default=partial(as_json, what="the label")),
         "streamsvm.digest": (_KEY + _ZEROS).decode(),
     }
     schema = pa.schema(fields, metadata=metadata)

@@ -137,12 +137,12 @@ FIGURES = {
         "delta", "delta"),
     "accuracy": Figure("progressive: predicted before learnt", SHARE, "accuracy",
         "accuracy so far"),
-    "accuracy_recent": Figure("the same, of the last 1,000 examples", SHARE, "accuracy",
-        "accuracy, last 1,000"),
+    "accuracy_recent": Figure("the same, of the last 1,000 to 2,000 examples", SHARE, "accuracy",
+        "accuracy of late"),
     "accuracy_low": Figure(
         "accuracy, lower end of the interval that holds at all moments at once (95 %)", SHARE),
     "accuracy_high": Figure("accuracy, upper end", SHARE),
-    "accuracy_recent_low": Figure("accuracy of the last 1,000 to 2,000 examples, lower end", SHARE),
+    "accuracy_recent_low": Figure("accuracy of late, lower end of its interval", SHARE),
     "accuracy_recent_high": Figure("the same, upper end", SHARE),
     "accuracy_change": Figure(
         "of late surely lower than since the start: -1, surely higher: 1; else 0"),
@@ -243,8 +243,8 @@ CHARTS = {
     "accuracy": Kind(
         "Accuracy",
         "Each example is predicted before it is learnt. Shaded: intervals that hold at all moments "
-        "at once, with 95 % probability; that of late is of the last 1,000 to 2,000. If it falls "
-        "below that since the start, what is to be learnt changes: a window or the adaptive "
+        "at once, with 95 % probability. Of late is of the last 1,000 to 2,000; if that falls "
+        "below what is since the start, what is to be learnt changes: a window or the adaptive "
         "learner follows it.",
     ),
     "gap": Kind(

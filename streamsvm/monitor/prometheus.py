@@ -37,7 +37,7 @@ class _Collector:
             if value is not None:
                 yield self._gauge(f"streamsvm_{name.lower()}", meaning_of(name), value=value)
         # The dict is replaced as a whole, so that it is of one moment.
-        bounds = self._monitor.scores.recall_bounds
+        bounds = self._monitor.score.recall_bounds
         for end in ("low", "high", "recent_low", "recent_high") if bounds else ():
             meaning = f"recall by label, {end.replace('_', ' ')} end of its interval"
             family = self._gauge(f"streamsvm_recall_{end}", meaning, labels=["label"])

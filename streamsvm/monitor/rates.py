@@ -1,22 +1,18 @@
-"""Statistics of a stream so far: learning speed, latencies, accuracy and River metrics."""
+"""Statistics of a stream so far: learning speed, latencies, and River metrics."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable
-from itertools import starmap
-from operator import eq
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from streamsvm.errors import ParameterError
-from streamsvm.monitor.hits import Bounds, Hits, figures
-from streamsvm.support.declaration import FLAG, Field, NamedArrays
+from streamsvm.support.declaration import Field, NamedArrays
 
 _RECENT = 1000
-"""Number of latencies that are kept, and of examples of the recent accuracy."""
+"""Number of latencies that are kept."""
 
 
 class Rates:
@@ -89,11 +85,8 @@ class Rates:
         self._latencies = arrays.take("latencies", Field((arrays.length_of("latencies", 0),)), {})
 
 
-class Scores:
-    """The accuracy and River metrics of predictions made before each label was learnt.
-
-    As in River's ``evaluate.progressive_val_score``, an example without a prediction is not scored:
-    None, predicted before the first label, is no label that a metric should count.
+class Metrics:
+    """River metrics of predictions made before each label was learnt.
 
     `metrics` is None, one metric, or several: objects with ``update(y_true, y_pred)`` and
     ``get()``. A metric whose ``requires_labels`` is false is given {label: probability} as y_pred,
@@ -118,57 +111,31 @@ class Scores:
                 f"metrics: {type(learner).__name__} has no probabilities; use metrics of labels "
                 "such as Accuracy or F1"
             )
-        self.hits = Hits(learner.takes == "rows")
-        self.recall_bounds: dict[Any, Bounds] = {}  # as of the last `get`
-        self._recent = np.zeros(0, bool)
 
-    def add(
+    def update(
         self,
-        labels: list[Any],
-        predicted: list[Any],
+        scored: list[tuple[Any, Any]],
+        counts: Mapping[tuple[Any, Any], int],
         probabilities: list[dict[Any, float]],
     ) -> None:
-        """Score predictions that were made before their labels were learnt.
+        """Score predictions, as (label, prediction), and `counts` of equal ones.
 
-        None is no prediction. `probabilities` is empty if no metric uses them.
+        There are no `probabilities` if no metric uses them.
         """
-        scored = [(y, p) for y, p in zip(labels, predicted, strict=True) if p is not None]
-        right = np.fromiter(starmap(eq, scored), bool, len(scored))
-        self._recent = np.append(self._recent, right)[-_RECENT:]
-        pairs: Counter[tuple[Any, Any]] = Counter()
-        start = 0
-        while start < len(scored):
-            stop = start + self.hits.room
-            part, start = Counter(scored[start:stop]), stop
-            self.hits.add((y, p, n) for (y, p), n in part.items())
-            pairs.update(part)
         for metric in self.metrics:
             if not getattr(metric, "requires_labels", True):
-                for y, guess, p in zip(labels, predicted, probabilities, strict=True):
-                    if guess is not None:
-                        metric.update(y, p)
+                for (y, _), p in zip(scored, probabilities, strict=True):
+                    metric.update(y, p)
             elif counts_pairs(metric):
-                for (y, p), n in pairs.items():
+                for (y, p), n in counts.items():
                     metric.update(y, p, n)
             else:
                 for y, p in scored:
                     metric.update(y, p)
 
-    def get(self) -> dict[str, float | None]:
-        """Return the values of all metrics.
-
-        The ``accuracy`` so far, that of the last 1,000 examples, ``accuracy_recent``, and the mean
-        over the labels of the share predicted correctly, ``balanced_accuracy``; all None before the
-        first example. Then the intervals of `hits.figures`, unless the learner's are sentences, and
-        each metric by the name of its class; one of several values has an entry for each.
-        """
-        values: dict[str, float | None] = {
-            "accuracy": self.hits.accuracy,
-            "accuracy_recent": float(self._recent.mean()) if len(self._recent) else None,
-            "balanced_accuracy": self.hits.balanced_accuracy,
-        }
-        intervals, self.recall_bounds = figures(self.hits)
-        values |= intervals
+    def get(self) -> dict[str, float]:
+        """Return each metric by the name of its class; one of several values has them by name."""
+        values: dict[str, float] = {}
         for metric in self.metrics:
             name, value = _name(metric), metric.get()
             for key, part in zip(_names(metric, name), _parts(value), strict=True):
@@ -184,18 +151,13 @@ class Scores:
                     "of a confusion matrix (Accuracy, BalancedAccuracy, F1, ...)"
                 )
 
-    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-        """Return the counts as JSON values, and the arrays, for `resume`."""
-        matrices = [_pairs_of(metric.cm) for metric in self.metrics]
-        state = self.hits.state() | {"matrices": matrices}
-        return state, {"recent": self._recent.astype(np.uint8)}
+    def state(self) -> list[Any]:
+        """Return the counts of each metric as JSON values, for `resume`."""
+        return [_pairs_of(metric.cm) for metric in self.metrics]
 
-    def resume(self, state: dict[str, Any], arrays: NamedArrays) -> None:
+    def resume(self, state: list[Any]) -> None:
         """Continue from what `state` returned."""
-        self.hits.resume(state)
-        recent = Field((arrays.length_of("recent", 0),), np.uint8, range=FLAG)
-        self._recent = arrays.take("recent", recent, {}) > 0
-        for metric, pairs in zip(self.metrics, state["matrices"], strict=True):
+        for metric, pairs in zip(self.metrics, state, strict=True):
             for y, p, count in pairs:
                 metric.cm.update(y, p, count)
 

@@ -68,7 +68,8 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
     for name in ("sets", "answering"):
         if hasattr(monitor.model, name):
             record |= getattr(monitor.model, name).figures()
-    return record | monitor.scores.get() | monitor.rates.get() | _work_of(learner)
+    record |= monitor.score.figures() | monitor.metrics.get()
+    return record | monitor.rates.get() | _work_of(learner)
 
 
 def _mean_gap(records: list[dict[str, Any]], n: int, now: float | None) -> float | None:

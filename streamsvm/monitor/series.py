@@ -10,7 +10,7 @@ import numpy as np
 
 from streamsvm.monitor.figures import ABOUT, ALL, CHARTS, LINES, Unit, gaps_of
 from streamsvm.monitor.history import column_of
-from streamsvm.monitor.hits import band
+from streamsvm.monitor.score import band
 
 MOST_POINTS = 300
 """So many points a line of a page has at most, however long the run."""

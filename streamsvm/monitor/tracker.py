@@ -6,6 +6,7 @@ import contextlib
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from io import StringIO
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,12 @@ from streamsvm._parameter_checks import check_number, check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.figures import ABOUT, NOT_OF_ALL, meaning_of, shown, shown_of
 from streamsvm.monitor.history import History
-from streamsvm.monitor.hits import Bounds
 from streamsvm.monitor.learnt import Learnt
 from streamsvm.monitor.mean_gap import SeenGap
-from streamsvm.monitor.rates import Rates, Scores
+from streamsvm.monitor.rates import Metrics, Rates
 from streamsvm.monitor.record import record_of
 from streamsvm.monitor.sample import NEVER, ReservoirSample
+from streamsvm.monitor.score import Bounds, Score
 from streamsvm.monitor.watched import learner_of
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.interruptions import Changes
@@ -125,9 +126,10 @@ class TrackingMonitor:
         self.every, self.sample = every, sample
         self.history = History(most)
         self.rates = Rates()
-        self.scores = Scores(metrics, self.learner)
+        self.metrics = Metrics(metrics, self.learner)
+        self.score = Score(self.learner.takes == "rows")
         # Public for the learner: probabilities must be computed before its calibration learns.
-        self.asks_probabilities = self.scores.wants_probabilities
+        self.asks_probabilities = self.metrics.wants_probabilities
         has_dual = self.learner.has_dual
         size = max(_SAMPLE_FOR_GAP if has_dual else _SAMPLE_FOR_OBJECTIVE, sample)
         is_of_rows = self.learner.takes != "records"
@@ -158,6 +160,9 @@ class TrackingMonitor:
         if self.n_before:
             # So that `last` has values of a model that was loaded, and may only predict.
             self._measured(self.sample)
+
+    phase = "learning"
+    """What a run does with it, in words, for a page."""
 
     # Learning through the monitor
 
@@ -219,7 +224,7 @@ class TrackingMonitor:
             self._batch_seconds += self._seconds[-1]
             self._seconds[-1] /= n_new
             self._batch_seconds -= self._seconds[-1]
-        if self.scores.wants_probabilities:
+        if self.metrics.wants_probabilities:
             self._probabilities += map(self.learner.probabilities_of, learnt.margins.tolist())
         self.passed_by.seen = self._n - n_new
         self.passed_by.offer(learnt.x, learnt.classes, learnt.weights, learnt.numbers)
@@ -234,7 +239,7 @@ class TrackingMonitor:
         self._wake = min(
             self._due, self.seen.due, self.passed_by.next + 1, self._n + _BUFFER_LENGTH
         )
-        if self.scores.wants_probabilities:
+        if self.metrics.wants_probabilities:
             self._wake = 0
 
     def expect(self, predicted: list[Any]) -> None:
@@ -254,7 +259,12 @@ class TrackingMonitor:
         if self._labels:
             total = sum(self._seconds) + self._batch_seconds
             self.rates.add(len(self._labels), total, self._seconds)
-            self.scores.add(self._labels, self._predicted, self._probabilities)
+            # As in River's `evaluate.progressive_val_score`, an example without a prediction is not
+            # scored: None, predicted before the first label, is no label that a metric counts.
+            has_one = [one is not None for one in self._predicted]
+            pairs = list(compress(zip(self._labels, self._predicted, strict=True), has_one))
+            probabilities = list(compress(self._probabilities, has_one))
+            self.metrics.update(pairs, self.score.count(pairs), probabilities)
             self._labels, self._predicted, self._probabilities, self._seconds = [], [], [], []
             self._batch_seconds = 0.0
 
@@ -336,6 +346,7 @@ class TrackingMonitor:
 
         `of_run` returns its number of examples, and its seconds without compiling and waiting.
         """
+        self.phase = "the run has ended" if of_run is None else "learning"
         self._score()
         self.rates.follow(of_run)
 
@@ -516,13 +527,13 @@ class TrackingMonitor:
     def confusion(self) -> dict[tuple[Any, Any], int]:
         """The numbers of examples by label and predicted label: {(label, predicted): number}."""
         self._score()
-        return dict(self.scores.hits.pairs)
+        return dict(self.score.pairs)
 
     @property
     def recall(self) -> dict[Any, float]:
         """The share of the examples of each label that were predicted correctly."""
         self._score()
-        return self.scores.hits.recall()
+        return self.score.recall()
 
     @property
     def recall_bounds(self) -> dict[Any, Bounds]:
@@ -531,7 +542,7 @@ class TrackingMonitor:
         They hold for all labels, and at all moments at once, from when all labels have come.
         """
         self._score()
-        return self.scores.hits.bounds()[2]
+        return self.score.bounds()[2]
 
     # Copies
 
@@ -540,7 +551,7 @@ class TrackingMonitor:
 
         ParameterError: one of the metrics keeps more than a confusion matrix.
         """
-        self.scores.check_can_be_kept()
+        self.metrics.check_can_be_kept()
         with self._held():
             self._score()
             sums = {name: getattr(self, name) for name in _SUMS}
@@ -548,8 +559,8 @@ class TrackingMonitor:
         values |= {"parameters": self._parameters(), "history": self.history.state()[0]}
         values["sample"], of_sample = self.passed_by.state()
         values["rates"], of_rates = self.rates.state()
-        values["scores"], of_scores = self.scores.state()
-        return values, of_sample | of_rates | of_scores
+        values |= {"score": self.score.state()[0], "metrics": self.metrics.state()}
+        return values, of_sample | of_rates
 
     def restore(self, values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Continue, before any example, from what `state` of another monitor returned.
@@ -570,7 +581,8 @@ class TrackingMonitor:
         self.history.restore(values["history"], {})
         self.passed_by.resume(values["sample"], left)
         self.rates.resume(values["rates"], left)
-        self.scores.resume(values["scores"], left)
+        self.score.restore(values["score"], {})
+        self.metrics.resume(values["metrics"])
 
     def _parameters(self) -> dict[str, Any]:
         """Return what another monitor must have to continue from the state of this one."""
@@ -580,7 +592,7 @@ class TrackingMonitor:
             "most": self.history.most,
             "confidence": self.confidence,
             "horizon": self.horizon,
-            "metrics": [type(metric).__name__ for metric in self.scores.metrics],
+            "metrics": [type(metric).__name__ for metric in self.metrics.metrics],
         }
 
     def __copy__(self) -> TrackingMonitor:

@@ -145,7 +145,8 @@ class LivePage:
         """Return the changing parts of the page as HTML by id; drawn anew if that is due."""
         view = self._views[of_late]
         with self._lock:
-            if time.monotonic() >= view.due:
+            if time.monotonic() >= view.due or view.state != self._made.state:
+                view.state = self._made.state  # before the parts, which may be of a later one
                 before = time.thread_time()
                 try:
                     view.parts = self._made.made(of_late)
@@ -204,7 +205,7 @@ class LivePage:
         if os.getpid() != self._process:
             return  # a lock may be held for ever
         with self._lock:
-            self._made.state = state
+            self._made.said = state
             for view in self._views.values():
                 view.due = 0.0
 
@@ -242,7 +243,8 @@ class _View:
     """What all who look at the same charts are sent."""
 
     parts: dict[str, str] = field(default_factory=dict)
-    due: float = 0.0  # when it is drawn again
+    due: float = 0.0  # when it is drawn again, unless the state changes before
+    state: str = ""
     sending: float = 0.0  # seconds of processor time since it was drawn
 
 

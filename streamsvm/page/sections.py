@@ -49,7 +49,13 @@ class Sections:
         self._regions = Regions(monitor.model, monitor.learner, values)
         self._values = values
         self._logged: set[str] = set()
-        self.state = "learning"
+        self.said: str | None = None
+
+    @property
+    def state(self) -> str:
+        """What a run does, in words: what was said, or else what its monitor knows."""
+        phase: str = self._monitor.phase
+        return phase if self.said is None else self.said
 
     def made(self, of_late: bool = False) -> dict[str, str]:
         """Return all parts as of now, with charts of late or of all; an empty one is hidden."""
@@ -92,7 +98,7 @@ class Sections:
 
     def _confusion(self, figures: Mapping[str, Any]) -> str:
         # Those of a run are of this moment, the monitor's are counted when it measures.
-        pairs = figures.get("pairs") or dict(self._monitor.scores.hits.pairs)
+        pairs = figures.get("pairs") or dict(self._monitor.score.pairs)
         return confusion((y, p, n) for (y, p), n in sorted(pairs.items(), key=repr))
 
     @contextmanager

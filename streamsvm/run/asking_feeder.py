@@ -70,7 +70,7 @@ class AskingFeeder(Feeder):
         """Take rows with these margins that are not asked for."""
         assert rows.labels is not None
         guesses = self.learner.targets.labels_of(margins)
-        self.say(rows.batch, rows.numbers, guesses, self._probabilities(margins), are_learnt=True)
+        self.say(rows.batch, rows.numbers, guesses, self._further(margins), are_learnt=True)
         return Pairs((self.compared(rows.batch, rows.numbers, rows.labels, guesses), guesses))
 
     def _answer(self, rows: Rows) -> Pairs:

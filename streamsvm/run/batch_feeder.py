@@ -11,9 +11,9 @@ import numpy as np
 from connectors.batch import Batch
 from connectors.output import Output
 from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.monitor.score import SentenceScore
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.requests import Requests
-from streamsvm.run.score import SentenceScore
 
 
 class Predicted(NamedTuple):

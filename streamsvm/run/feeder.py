@@ -7,7 +7,6 @@ validation: it is learnt by the scaler (without its label) and scaled, predicted
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,14 @@ from streamsvm.run.adapters import adapter_of
 from streamsvm.run.bad_events import BadEvents, EventLike, fault_in
 from streamsvm.run.batch_feeder import BatchFeeder, Predicted
 from streamsvm.run.parts import Model
-from streamsvm.run.rows import Rows, event_of, labels_of, true_labels
+from streamsvm.run.rows import (
+    Rows,
+    event_of,
+    further_of,
+    labels_of,
+    probabilities_of,
+    true_labels,
+)
 from streamsvm.support.rows import LARGEST
 
 
@@ -145,7 +151,7 @@ class Feeder(BatchFeeder):
         margins, taken = rows.margins(self.learner, partial(self._refuse, rows.batch))
         awaited = self._awaited(margins)
         predicted: list[Any] = self.learner.targets.labels_of(margins).tolist()
-        self.say(rows.batch, taken, predicted, self._probabilities(margins))
+        self.say(rows.batch, taken, predicted, self._further(margins))
         return Predicted(taken, predicted, awaited)
 
     def say(
@@ -162,14 +168,11 @@ class Feeder(BatchFeeder):
                 batch, rows.tolist(), labels_of_predictions(predicted), further, are_learnt
             )
 
-    def _probabilities(self, margins: np.ndarray) -> dict[str, list[Any]]:
-        """Return the probabilities of labels of rows with these margins, if they are wanted."""
+    def _further(self, margins: np.ndarray) -> dict[str, list[Any]]:
+        """Return what the output has of rows with these margins beside their predictions."""
         if not self._wants_probabilities:
             return {}
-        known = self.learner.targets.labels.seen
-        of = self.learner.probabilities_of
-        found = [of(m) if known else {} for m in margins.tolist()]
-        return {"probabilities": [by_text(one) for one in found]}
+        return further_of(probabilities_of(self.learner, margins), True)
 
     @property
     def _wants_probabilities(self) -> bool:
@@ -290,7 +293,7 @@ class Feeder(BatchFeeder):
             if len(rows) > 1:  # each is predicted after the one before was learnt
                 return self._learn_parts(rows, _each(rows))
             try:
-                further = self._probabilities(self.learner.margins_many(rows.matrix))
+                further = self._further(self.learner.margins_many(rows.matrix))
             except FeatureError as error:
                 self._refuse(batch, int(numbers[0]), error)
                 return Pairs()
@@ -347,7 +350,9 @@ class Feeder(BatchFeeder):
                     guess, is_wanted = given[i], True
                 else:
                     guess, is_wanted, said = self.adapter.predict_one(x, labels is not None)
-                    further = self._further(x, said or {})
+                    further = {name: [value] for name, value in (said or {}).items()}
+                    if self._wants_probabilities:
+                        further |= further_of([self.adapter.inner.predict_proba_one(x)], True)
                 if labels is not None and is_wanted:
                     self.adapter.learn_one(x, event.w, labels[i], guess, self._are_answers)
                     if given is None:
@@ -364,23 +369,7 @@ class Feeder(BatchFeeder):
             self.follow()
         return Predicted(np.array(kept, np.int64), predicted, np.array(wanted, bool))
 
-    def _further(self, x: dict[Any, Any], said: dict[str, Any]) -> dict[str, list[Any]]:
-        """Return what the output has of an event beside its prediction."""
-        found = {name: [value] for name, value in said.items()}
-        if self._wants_probabilities:
-            found["probabilities"] = [by_text(self.adapter.inner.predict_proba_one(x))]
-        return found
-
 
 def _each(rows: Rows) -> Iterator[slice]:
     """Yield a slice for each row."""
     return (slice(i, i + 1) for i in range(len(rows)))
-
-
-def by_text(probabilities: dict[Any, float]) -> dict[str, float]:
-    """Return probabilities by the texts of labels, as JSON has them."""
-    return {_text_of(label): p for label, p in probabilities.items()}
-
-
-def _text_of(label: Any) -> str:
-    return label if isinstance(label, str) else json.dumps(label, default=str)

@@ -11,9 +11,8 @@ from streamsvm.labels.class_labels import plain
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.models.kernel import threads
 from streamsvm.monitor.history import History
-from streamsvm.monitor.hits import Hits
+from streamsvm.monitor.score import Score
 from streamsvm.monitor.watched import Reported
-from streamsvm.run.score import Score
 from streamsvm.support.kept import Kept
 
 
@@ -190,27 +189,27 @@ class RunReport(Kept):
     def _set_confusion(self, score: Score) -> None:
         """Set `labels`, `confusion` and `recall`, where labels are known."""
         self.labels = {}
-        hits, seen = score.hits, score.seen
-        if hits.in_bags:
+        seen = score.seen
+        if score.in_bags:
             return
-        recall, pairs = hits.recall(), sorted(hits.pairs.items(), key=repr)
+        recall, pairs = score.recall(), sorted(score.pairs.items(), key=repr)
         self.labels = {str(plain(y)): n for y, n in sorted(seen.items(), key=repr)}
         self.recall = {str(plain(y)): recall[y] for y in seen if y in recall}
         self.confusion = [[str(plain(y)), str(plain(p)), n] for (y, p), n in pairs]
 
-    def _set_intervals(self, hits: Hits) -> None:
+    def _set_intervals(self, score: Score) -> None:
         """Set the intervals by the counts of predictions.
 
         `of_late` has the number `n` of predictions of late, their `accuracy`, the `intervals`
         of all figures by name, and which have `changed`: -1 if one is surely lower than since the
         start, 1 if it is higher.
         """
-        if not hits.totals:
+        if not score.totals:
             return
-        accuracy, balanced, of_label = hits.bounds()
+        accuracy, balanced, of_label = score.bounds()
         recall = {str(plain(label)): bounds for label, bounds in of_label.items()}
         self.accuracy_low, self.accuracy_high = accuracy[:2]
-        n, right = hits.recent
+        n, right = score.recent
         named = {"accuracy": accuracy}
         if balanced is not None:
             self.balanced_accuracy_low, self.balanced_accuracy_high = balanced[:2]
@@ -245,10 +244,10 @@ class RunReport(Kept):
 
     def take_score(self, score: Score) -> None:
         """Fill in what was counted of predictions."""
-        self.scored = score.hits.n
+        self.scored = score.n
         vars(self).update(score.accuracies())
         self._set_confusion(score)
-        self._set_intervals(score.hits)
+        self._set_intervals(score)
         if score.of_sentences is not None:
             vars(self).update(score.of_sentences.in_report())
 

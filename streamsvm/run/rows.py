@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -116,6 +118,40 @@ def margins_of(
     values = np.full((len(usable), *known.shape[1:]), np.nan)
     values[taken] = known
     return usable, values
+
+
+def probabilities_of(
+    learner: Learner, margins: np.ndarray, usable: Sequence[bool] | np.ndarray | None = None
+) -> list[dict[Any, float] | None]:
+    """Return {label: probability} of rows with these margins; None of those that are not usable."""
+    if not learner.targets.labels.seen:
+        return [{} for _ in margins]
+    of, rows = learner.probabilities_of, margins.tolist()
+    if usable is None:
+        return [of(m) for m in rows]
+    return [of(m) if one else None for m, one in zip(rows, usable, strict=True)]
+
+
+def further_of(
+    found: Sequence[Mapping[Any, float] | None],
+    probabilities: bool,
+    column: tuple[str, Callable[[Any], Any]] | None = None,
+) -> dict[str, list[Any]]:
+    """Return what is said of rows beside their predictions, by what `probabilities_of` found.
+
+    That is, by name: the probabilities by the texts of labels, as JSON has them, if they are
+    wanted; and the column of a wrapper, its sets or answers (`ModelAdapter.column`).
+    """
+    further: dict[str, list[Any]] = {}
+    if probabilities:
+        further["probabilities"] = [p and {_text_of(y): q for y, q in p.items()} for p in found]
+    if column is not None:
+        further[column[0]] = [None if p is None else column[1](p) for p in found]
+    return further
+
+
+def _text_of(label: Any) -> str:
+    return label if isinstance(label, str) else json.dumps(label, default=str)
 
 
 def labels_of(learner: Learner | None, batch: Batch) -> LabelColumn:

@@ -15,6 +15,7 @@ from streamsvm.labels.bag_labels import candidates_of
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
+from streamsvm.monitor.score import Score
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import parts
 from streamsvm.run.adapters import adapter_of
@@ -29,7 +30,6 @@ from streamsvm.run.parts import Model
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.report import Progress, RunReport, peak_memory
 from streamsvm.run.requests import Requests
-from streamsvm.run.score import Score
 from streamsvm.run.sentence_feeder import are_sentences
 
 _log = logging.getLogger(__name__)
@@ -134,7 +134,8 @@ class Run:
         self.adapter.check_run(epochs, source.forgets)
         self._of_rows: Feeder | None = None
         self.feeder = self._new_feeder(late)
-        self.score = Score(self.feeder.new_score())
+        of_sentences = self.feeder.new_score()
+        self.score = Score(of_sentences is None, of_sentences)
         self.output = self.feeder.output = output
         if output is not None:
             self._check_output(output, late, checkpoint)
@@ -491,7 +492,7 @@ class Run:
 
         """
         # Copied at once, while the run counts on.
-        found = self.figures() | {"pairs": dict(self.score.hits.pairs)}
+        found = self.figures() | {"pairs": dict(self.score.pairs)}
         return found | ({"most_frequent": self.bad.most_frequent} if values else {})
 
     def _update_times(self) -> None:
@@ -513,12 +514,19 @@ class Run:
                 raise KeyboardInterrupt
 
         try:
+            self._say_phase("finishing")
             self.learner.finish(progress=progress)
             self.report.finished = True
         except KeyboardInterrupt:
             self.report.interrupted = True
+        finally:
+            self._say_phase("the run has ended")
         compiling = clock.seconds - compile_start
         self.report.finish_seconds = time.perf_counter() - start - compiling
+
+    def _say_phase(self, phase: str) -> None:
+        if self.monitor is not None:
+            self.monitor.phase = phase
 
     def _report_progress(self, phase: str, epoch: int) -> None:
         now = self._progress(phase, epoch)
@@ -532,7 +540,7 @@ class Run:
             name: getattr(source, name, None)
             for source, names in ((self.learner, _OF_LEARNER), (self.report, _OF_REPORT))
             for name in names
-        } | self.score.hits.totals
+        } | self.score.totals
         found |= {name: last.get(name) for name in _OF_MONITOR}
         found |= self.score.accuracies()
         return Progress(phase=phase, epoch=epoch, n_bad=self.bad.total, **found)

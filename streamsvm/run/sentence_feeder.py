@@ -44,7 +44,7 @@ class ScoredSentences(Pairs):
         return len(self.sentences)
 
     def add_to(self, score: Any) -> None:
-        """Count the sentences in a score."""
+        """Count the sentences in a `SentenceScore`."""
         for one in self.sentences:
             score.update(*one)
 

@@ -102,3 +102,29 @@ def test_texts_and_columns_that_the_model_never_learnt_are_named(tmp_path, monke
     assert f"in lake3, {unknown} y, day\n" in err and texts not in err
     assert main(["predict", "lake3", "m.svm", "-o", "o.parquet"]) == 2
     assert "lake3 is a folder: name the model's file first" in capsys.readouterr().err
+
+
+def test_data_that_does_not_fit_ends_with_1_and_wrong_usage_with_2(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    table = pa.table({"a": [0.0, 1.0] * 20, "b": [1.0, 2.0] * 20, "y": ["no", "yes"] * 20})
+    pq.write_table(table, "data.parquet")
+    pq.write_table(table.rename_columns(["p", "q", "y"]), "other.parquet")
+    pq.write_table(table.slice(0, 0), "empty.parquet")
+    Path("text.txt").write_text("a B\nb C\n\na B\n")
+    learn = ["--target", "y", "--quiet", "--learner", "sgd", "--save", "m.svm"]
+    assert main(["replay", "data.parquet", *learn]) == 0
+    sentences = ["--target", "-1", "--quiet", "--learner", "sequence_perceptron"]
+    assert main(["replay", "text.txt", *sentences, "--save", "words.svm"]) == 0
+    streamsvm.save(streamsvm.StandardScaler(), "scaler.svm")
+    capsys.readouterr()
+    output = ["-o", "o.parquet"]
+    for command, code, said in (
+        (["m.svm", "other.parquet", *output], 1, "has none of the model's features: a, b"),
+        (["m.svm", "other.parquet", "--target", "y"], 1, "has none of the model's features: a, b"),
+        (["m.svm", "empty.parquet", "--target", "y"], 1, "no row has a label in `y`"),
+        (["words.svm", "data.parquet", *output], 1, "has no column of lists"),
+        (["scaler.svm", "data.parquet", *output], 1, "holds no learner that predicts rows"),
+        (["m.svm", "data.parquet"], 2, "name --output OUT for the predictions"),
+        (["m.svm", "data.parquet", *output, "--positive", "yes"], 2, "--positive needs --target"),
+    ):
+        assert (main(["predict", *command]), said in capsys.readouterr().err) == (code, True)

@@ -85,7 +85,6 @@ def test_every_client_gives_the_same_events():
     python = KafkaSource(
         KafkaPython([Record("t", 0, i, 2500, None, v) for i, v in enumerate(values)]),
         "label",
-        idle=0.01,
         batch_size=4,
     )
     plain = [
@@ -101,6 +100,14 @@ def test_every_client_gives_the_same_events():
         snapshot = source.snapshot()
         assert (snapshot["offsets"], snapshot["labels"]) == ({"t[0]": 6}, "bool")
         assert source.n_rows is None
+
+
+def test_an_iterator_is_not_waited_for_and_its_messages_have_offsets():
+    with pytest.raises(ValueError, match=r"idle=5.0: an iterator .* leave idle= out"):
+        KafkaSource([event(0)], "label", idle=5.0)
+    messages = [Message("t", 0, offset, None, event(i), None) for i, offset in enumerate([0, None])]
+    with pytest.raises(SourceError, match="message 1 has offset=None: give a whole number, or"):
+        read(KafkaSource(messages, "label", name="t"))
 
 
 def test_timestamps():

@@ -26,6 +26,7 @@ def test_drifts_are_recorded_and_marked_in_plots(n_before, tmp_path, monkeypatch
         monitor.learn_many(x[start : start + 100], y[start : start + 100])
     values = monitor.get()
     assert (values["n_drifts"], values["last_drift"]) == (1, model.last_drift)
+    assert "keeps, of those since example" in model.certificate.reason
     # Of its first model.
     assert 0.0 <= values["gap"] < values["certificate"] < 1.0
     assert values["averaged_gap"] <= values["certificate"]
@@ -42,6 +43,8 @@ def test_no_drift_is_marked_where_none_was_noticed(tmp_path, monkeypatch, axes):
         monitor = TrackingMonitor(model, every=100)
         monitor.learn_many(*rows(300))
         monitor.measure()
+        # It has learnt from the first example on.
+        assert "since" not in monitor.certificate_reason
         assert monitor.plot(tmp_path)
 
 

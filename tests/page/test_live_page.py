@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connectors import ParquetSource
+from connectors import ArrowSource, ParquetSource
 from streamsvm import LASVMClassifier, LivePage, TrackingMonitor
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.figures import SHARE
@@ -78,6 +78,23 @@ def until(stream, wanted):
         assert name == "parts"
         parts |= found
     return parts
+
+
+def test_a_run_says_that_it_has_ended(monkeypatch):
+    monitor, states = monitor_of(), []
+    x, y = events(300)
+    with LivePage(monitor, port=0) as page:
+
+        def note(*_, **more):
+            states.append(page.parts()["state"])
+
+        monkeypatch.setattr(LASVMClassifier, "finish", note)
+        source = ArrowSource(x.append_column("y", pa.array(y)), "y")
+        Run(source, monitor, finish=True, on_progress=note).execute()
+        assert {*states[:-1]} == {"learning"} and states[-1] == "finishing"
+        assert page.parts()["state"] == "the run has ended"
+        page.say("saved")
+        assert page.parts()["state"] == "saved"
 
 
 def test_the_page_is_whole_without_scripts_and_takes_nothing_from_elsewhere():

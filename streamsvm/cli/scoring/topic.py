@@ -37,8 +37,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import objects
 from streamsvm.model_files.container import load
 from streamsvm.run.adapters import adapter_of
-from streamsvm.run.feeder import by_text
 from streamsvm.run.parts import Model
+from streamsvm.run.rows import further_of, probabilities_of
 from streamsvm.support.printing import printable
 
 _COMMIT_SECONDS, _BEHIND_SECONDS = 0.1, 1.0
@@ -140,14 +140,8 @@ def _scored(
             if not usable.all():
                 further["reason"] = [None if one else _UNUSABLE for one in usable.tolist()]
             if options.probabilities or said is not None:
-                found = [
-                    learner.probabilities_of(m) if is_usable else None
-                    for m, is_usable in zip(values.tolist(), usable, strict=True)
-                ]
-                if options.probabilities:
-                    further["probabilities"] = [p and by_text(p) for p in found]
-                if said is not None:
-                    further[said[0]] = [None if p is None else said[1](p) for p in found]
+                found = probabilities_of(learner, values, usable)
+                further |= further_of(found, options.probabilities, said)
             output.add(batch, range(len(batch)), predicted.tolist(), further)
             for reject in batch.rejects:
                 output.refused(reject)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -63,15 +63,38 @@ class _Start(NamedTuple):
     right_of: dict[Any, int]
 
 
-class Hits:
-    """Counts of predictions, and of those that were right: all, by label, and of late.
+class SentenceScore(Protocol):
+    """What counts predictions of whole sentences."""
 
-    `pairs` has the number of predictions by (label, prediction). Without `has_intervals`, none are
+    has_labels: bool
+
+    @property
+    def accuracy(self) -> float:
+        """The share that was right."""
+
+    def in_report(self) -> dict[str, Any]:
+        """Return the fields of a report that it fills in."""
+
+
+class Score:
+    """Counts predictions, each with the label that was learnt after it: all, by label, and of late.
+
+    `pairs` has the number of predictions by (label, prediction), and `seen` how often each label
+    came to `add`. `of_sentences` counts those of whole sentences. Without `has_intervals`, none are
     shown: tokens of a sentence are predicted together, not one after the other.
     """
 
-    def __init__(self, has_intervals: bool = True) -> None:
-        self.has_intervals = has_intervals
+    # A run and its monitor count apart. The run's predictions are those of a wrapper, also of rows
+    # that it does not ask for, of the first epoch, compared with the true labels if there are any;
+    # the monitor's those of its learner in all epochs, compared with what was learnt, also without
+    # a run, and from when the monitor was attached.
+
+    def __init__(
+        self, has_intervals: bool = True, of_sentences: SentenceScore | None = None
+    ) -> None:
+        self.has_intervals, self.of_sentences = has_intervals, of_sentences
+        self.recall_bounds: dict[Any, Bounds] = {}  # as of the last `figures`
+        self.seen: Counter[Any] = Counter()
         self.n = self.right = 0
         self.pairs: Counter[tuple[Any, Any]] = Counter()
         self.n_of: Counter[Any] = Counter()
@@ -79,21 +102,43 @@ class Hits:
         self._starts = [_Start(0, 0, {}, {})]
 
     @property
-    def room(self) -> int:
+    def _room(self) -> int:
         """How many predictions to count, at most, before the next block starts."""
         return BLOCK - self.n % BLOCK
 
-    def add(self, counts: Iterable[tuple[Any, Any, int]]) -> None:
-        """Count predictions, as (label, prediction, how often); at most `room` together."""
+    def add(self, pairs: Any, is_scored: bool = True) -> None:
+        """Count the labels of `labels.label_column.Pairs` and, if it `is_scored`, the predictions.
+
+        Rows may have none: before the first label nothing is predicted.
+        """
+        of_sentences = self.of_sentences
+        parts = [pairs] if of_sentences is not None else pairs.scored_parts(self._room, BLOCK)
+        for part in parts:
+            counts = part.counts()
+            for y, _, n in counts:
+                self.seen[y] += n
+            if is_scored:
+                self._add(found for found in counts if found[1] is not None)
+        if is_scored and of_sentences is not None:
+            pairs.add_to(of_sentences)
+
+    def count(self, pairs: list[tuple[Any, Any]]) -> Counter[tuple[Any, Any]]:
+        """Count (label, prediction) of rows; return how often each came."""
+        found: Counter[tuple[Any, Any]] = Counter()
+        start = 0
+        while start < len(pairs):
+            stop = start + self._room
+            part, start = Counter(pairs[start:stop]), stop
+            self._add((y, p, n) for (y, p), n in part.items())
+            found.update(part)
+        return found
+
+    def _add(self, counts: Iterable[tuple[Any, Any, int]]) -> None:
+        """Count predictions, as (label, prediction, how often); of rows at most `_room`."""
         before = self.n
         self._count(counts)
         if self.n > before and self.n % BLOCK == 0:
             self._starts = [self._starts[-1], self._start()]
-
-    def take(self, pairs: Any) -> None:
-        """Count `labels.label_column.Pairs`, but for rows without a prediction."""
-        for part in pairs.scored_parts(self.room, BLOCK):
-            self.add(found for found in part.counts() if found[1] is not None)
 
     def _count(self, counts: Iterable[tuple[Any, Any, int]]) -> None:
         for label, predicted, n in counts:
@@ -170,36 +215,59 @@ class Hits:
         balanced = Bounds(*(math.fsum(column) / len(column) for column in columns))
         return found[0], balanced, dict(zip(labels, found[1:], strict=True))
 
-    def state(self, written: Callable[[Any], Any] = lambda label: label) -> dict[str, Any]:
-        """Return all counts by name, for `resume`, with each label as it is `written`."""
+    def accuracies(self) -> dict[str, Any]:
+        """Return the accuracy, and the mean over the classes, which meanings lack."""
+        score = self.of_sentences
+        if score is not None and not score.has_labels:
+            return {"accuracy": score.accuracy, "balanced_accuracy": None}
+        balanced = None if self.in_bags else self.balanced_accuracy or 0.0
+        found = {"accuracy": self.accuracy or 0.0, "balanced_accuracy": balanced}
+        return found | {"in_bags": self.in_bags}
+
+    def figures(self) -> dict[str, float | None]:
+        """Return the values of a record, by name; those of recall, by label, are `recall_bounds`.
+
+        None before the first prediction. ``accuracy_recent`` is of the predictions of late, as its
+        interval is.
+        """
+        n, right = self.recent
+        values: dict[str, float | None] = {
+            "accuracy": self.accuracy,
+            "accuracy_recent": right / n if n else None,
+            "balanced_accuracy": self.balanced_accuracy,
+        }
+        if not self.has_intervals:
+            return values
+        accuracy, balanced, self.recall_bounds = self.bounds(MOST_CLASSES)
+        for name, bounds in (("accuracy", accuracy), ("balanced_accuracy", balanced)):
+            is_known = bounds is not None and self.n > 0
+            for end in Bounds._fields:
+                values[f"{name}_{end}"] = getattr(bounds, end) if is_known else None
+        return values | {"accuracy_change": accuracy.change if self.n else None}
+
+    def state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+        """Return all counts by name, for `restore`; there are no arrays."""
         starts = [
-            [s.n, s.right, [[written(y), n, s.right_of.get(y, 0)] for y, n in s.n_of.items()]]
+            [s.n, s.right, [[y, n, s.right_of.get(y, 0)] for y, n in s.n_of.items()]]
             for s in self._starts
         ]
-        pairs = [[written(y), written(p), n] for (y, p), n in self.pairs.items()]
-        return {"pairs": pairs, "block_starts": starts}
+        return {
+            "pairs": [[y, p, n] for (y, p), n in self.pairs.items()],
+            "block_starts": starts,
+            "seen": [[y, n] for y, n in self.seen.items()],
+            "of_sentences": None if self.of_sentences is None else vars(self.of_sentences),
+        }, {}
 
-    def resume(self, values: Mapping[str, Any]) -> None:
+    def restore(self, values: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Continue from what `state` returned."""
         self._count(values["pairs"])
         self._starts = [
             _Start(n, right, {y: k for y, k, _ in of}, {y: k for y, _, k in of})
             for n, right, of in values["block_starts"]
         ]
-
-
-def figures(hits: Hits) -> tuple[dict[str, float | None], dict[Any, Bounds]]:
-    """Return the intervals as values of a record, by name, and those of recall by label."""
-    if not hits.has_intervals:
-        return {}, {}
-    accuracy, balanced, recall = hits.bounds(MOST_CLASSES)
-    values: dict[str, float | None] = {}
-    for name, bounds in (("accuracy", accuracy), ("balanced_accuracy", balanced)):
-        is_known = bounds is not None and hits.n > 0
-        for end in Bounds._fields:
-            values[f"{name}_{end}"] = getattr(bounds, end) if is_known else None
-    values["accuracy_change"] = accuracy.change if hits.n else None
-    return values, recall
+        self.seen.update({y: n for y, n in values["seen"]})
+        if self.of_sentences is not None:
+            vars(self.of_sentences).update(values["of_sentences"])
 
 
 def band(column: Callable[[str], np.ndarray], name: str) -> tuple[np.ndarray, np.ndarray] | None:

@@ -4,15 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from river import dummy, metrics
+from river import dummy
 
 from connectors import MemorySource
 from streamsvm import SVMSGDClassifier, TrackingMonitor
 from streamsvm.cli.report import report_rows
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.labels.label_column import LabelColumn, Pairs
-from streamsvm.monitor.hits import Hits, figures
-from streamsvm.monitor.rates import Scores
+from streamsvm.monitor.score import Score
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 
@@ -27,58 +26,59 @@ def stream(n, change_at=None, seed=0):
 
 
 def counted(labels, predicted, sizes):
-    hits, start = Hits(), 0
+    score, start = Score(), 0
     for size in sizes:
         part = [LabelColumn.of(column[start : start + size]) for column in (labels, predicted)]
-        hits.take(Pairs(tuple(part)))
+        score.add(Pairs(tuple(part)))
         start += size
     assert start >= len(labels)
-    return hits
+    return score
 
 
 def test_counts_do_not_depend_on_batches_and_scores_count_alike():
     labels, predicted = stream(7345)
     predicted[:2] = [None, None]
-    hits = counted(labels, predicted, [7345])
+    score = counted(labels, predicted, [7345])
     apart = counted(labels, predicted, [1, 998, 3, 2998, 1000, 2345])
-    scores = Scores(metrics.Accuracy(), SVMSGDClassifier())
-    for start in range(0, len(labels), 611):
-        part = slice(start, start + 611)
-        scores.add(labels[part], predicted[part], [])
+    listed, pairs = Score(), list(zip(labels[2:], predicted[2:], strict=True))
+    for start in range(0, len(pairs), 611):
+        listed.count(pairs[start : start + 611])
     starts = [
-        [(*s[:2], sorted(s[2])) for s in h.state()["block_starts"]]
-        for h in (hits, apart, scores.hits)
+        [(*s[:2], sorted(s[2])) for s in one.state()[0]["block_starts"]]
+        for one in (score, apart, listed)
     ]
-    assert starts[0] == starts[1] == starts[2] and hits.pairs == apart.pairs == scores.hits.pairs
-    assert hits.bounds() == apart.bounds() == scores.hits.bounds()
-    assert hits.n == 7343 and hits.recent[0] == 1343
-    assert hits.recent[1] == sum(map(bool.__eq__, labels[-1343:], predicted[-1343:]))
+    assert starts[0] == starts[1] == starts[2] and score.pairs == apart.pairs == listed.pairs
+    assert score.bounds() == apart.bounds() == listed.bounds()
+    assert score.n == 7343 and score.recent[0] == 1343
+    assert score.recent[1] == sum(map(bool.__eq__, labels[-1343:], predicted[-1343:]))
 
 
 def test_bounds_are_the_confidence_sequences_of_their_counts():
     labels, predicted = stream(4500)
-    hits = counted(labels, predicted, [4500])
-    accuracy, balanced, recall = hits.bounds()
-    assert accuracy[:2] == pytest.approx(share_interval(hits.right, hits.n), abs=1e-9)
-    n, right = hits.recent
+    score = counted(labels, predicted, [4500])
+    accuracy, balanced, recall = score.bounds()
+    assert accuracy[:2] == pytest.approx(share_interval(score.right, score.n), abs=1e-9)
+    n, right = score.recent
     # The window began with block 3, of which 1,500 predictions were counted.
     level = 1.0 - 0.05 / (4 * 5)
     assert n == 1500
     assert accuracy[2:] == pytest.approx(share_interval(right, n, level), abs=1e-9)
-    own = share_interval(hits.right_of[True], hits.n_of[True], 0.975)
+    own = share_interval(score.right_of[True], score.n_of[True], 0.975)
     assert recall[True][:2] == pytest.approx(own, abs=1e-9)
     assert balanced.low == pytest.approx((recall[True].low + recall[False].low) / 2)
-    assert accuracy.low < hits.right / hits.n < accuracy.high and accuracy.change == 0
-    values, shown = figures(hits)
-    assert values["accuracy_recent_high"] == accuracy.recent_high and shown == recall
-    assert set(figures(Hits())[0].values()) == {None}
+    assert accuracy.low < score.right / score.n < accuracy.high and accuracy.change == 0
+    values = score.figures()
+    assert values["accuracy_recent_high"] == accuracy.recent_high and score.recall_bounds == recall
+    # Of the same predictions as its interval.
+    assert values["accuracy_recent"] == right / n != score.accuracy
+    assert set(Score().figures().values()) == {None}
 
 
 def test_a_fall_is_noticed_and_said():
     labels, predicted = stream(12_000, change_at=10_000)
     assert counted(labels[:9999], predicted[:9999], [9999]).bounds()[0].change == 0
-    hits = counted(labels, predicted, [12_000])
-    accuracy, balanced, recall = hits.bounds()
+    score = counted(labels, predicted, [12_000])
+    accuracy, balanced, recall = score.bounds()
     assert [accuracy.change, balanced.change, recall[True].change] == [-1, -1, -1]
 
     class Fixed(dummy.NoChangeClassifier):
@@ -101,11 +101,11 @@ def test_few_steady_streams_are_said_to_change():
     said = 0
     for seed in range(60):
         labels, predicted = stream(6000, seed=seed)
-        hits = Hits()
+        score = Score()
         for start in range(0, 6000, 500):
             part = (LabelColumn.of(column[start : start + 500]) for column in (labels, predicted))
-            hits.take(Pairs(tuple(part)))
-            said += hits.bounds()[0].change != 0
+            score.add(Pairs(tuple(part)))
+            said += score.bounds()[0].change != 0
     assert said <= 1
 
 
@@ -118,18 +118,18 @@ def test_a_monitor_s_file_and_a_checkpoint_keep_the_blocks(tmp_path):
         monitor = TrackingMonitor(SVMSGDClassifier(seed=1))
         run = Run(MemorySource(events), monitor, limit=limit, checkpoint=Checkpoint(path))
         found = run.execute()
-    assert monitor.scores.hits.bounds() == whole.scores.hits.bounds()
+    assert monitor.score.bounds() == whole.score.bounds()
     names = ("accuracy_low", "accuracy_high", "balanced_accuracy_low", "recall_intervals")
     for name in (*names, "of_late"):
         assert getattr(found, name) == getattr(expected, name)
 
 
 def test_a_label_that_vanishes_changes_no_balanced_accuracy():
-    draw, hits = np.random.default_rng(2), Hits()
+    draw, score = np.random.default_rng(2), Score()
     for n in range(9000):
         label = int(draw.random() < 0.3 and n < 5000)
         is_right = draw.random() < (0.07 if label else 0.98)
-        hits.add([(label, label if is_right else 2, 1)])
-    _, balanced, recall = hits.bounds()
+        score.count([(label, label if is_right else 2)])
+    _, balanced, recall = score.bounds()
     assert (recall[1].recent_low, recall[1].recent_high) == (0.0, 1.0)
     assert recall[0].change == balanced.change == 0
