@@ -27,9 +27,9 @@ def test_drifts_are_recorded_and_marked_in_plots(n_before, tmp_path, monkeypatch
     values = monitor.get()
     assert (values["n_drifts"], values["last_drift"]) == (1, model.last_drift)
     assert "keeps, of those since example" in model.certificate.reason
-    # Of its first model.
-    assert 0.0 <= values["gap"] < values["certificate"] < 1.0
-    assert values["averaged_gap"] <= values["certificate"]
+    # Of its first model; the gap of the last example may be above the bound of the mean.
+    assert 0.0 <= values["gap"] < 0.1
+    assert values["averaged_gap"] <= values["certificate"] < 1.0
     marked = []
     monkeypatch.setattr(axes.Axes, "axvline", lambda self, x, **style: marked.append(x))
     names = [path.name for path in monitor.plot(tmp_path)]
