@@ -13,6 +13,7 @@ import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.hits import Bounds, Hits, figures
+from streamsvm.monitor.watched import Reported
 from streamsvm.support.declaration import FLAG, Field, NamedArrays
 
 _RECENT = 1000
@@ -101,7 +102,7 @@ class Scores:
     are refused.
     """
 
-    def __init__(self, metrics: Any, learner: Any) -> None:
+    def __init__(self, metrics: Any, learner: Reported) -> None:
         several = isinstance(metrics, (list, tuple))
         self.metrics: list[Any] = [] if metrics is None else list(metrics) if several else [metrics]
         for metric in self.metrics:
