@@ -16,6 +16,7 @@ from streamsvm.cli.parser import Parser, whole
 from streamsvm.confidence.comparison import decision_in_words, difference_in_words
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
+from streamsvm.monitor.watched import Reported
 from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import are_sentences
@@ -101,7 +102,7 @@ def with_candidate(options: argparse.Namespace, model: Model) -> Model:
     return Compare(own, candidate, on_decision=action, warm_up=options.warm_up)
 
 
-def in_use(options: argparse.Namespace, model: Model, learner: Any) -> tuple[Any, Any]:
+def in_use(options: argparse.Namespace, model: Model, learner: Reported) -> tuple[Model, Reported]:
     """Return the model to go on with, and its learner, whose name `options` then have."""
     chosen, is_candidate = adapter_of(model).chosen
     if is_candidate:

@@ -22,6 +22,7 @@ from streamsvm.cli.topics import TOPIC, check_file_or_topic
 from streamsvm.confidence.comparison import decision_in_words
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
+from streamsvm.monitor.watched import Reported
 from streamsvm.run.parts import Model
 from streamsvm.run.report import RunReport
 from streamsvm.support.printing import printable
@@ -107,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
         models.append(Compare(own, other, options.level, learns, warm_up=options.warm_up))
         return models[0]
 
-    def opened(stop: list[int]) -> Any:
+    def opened(stop: list[int]) -> Source:
         found = paced(source, options, stop)
         if not options.stop:
             return found
@@ -128,7 +129,7 @@ def run(options: argparse.Namespace) -> int:
 def _conclude(
     options: argparse.Namespace,
     model: Compare,
-    learner: Any,
+    learner: Reported,
     monitor: TrackingMonitor | None,
     report: RunReport,
     test: Source | None = None,

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from connectors import Source
+from connectors import Batch, Source
 from streamsvm.cli import sentences
 from streamsvm.cli.parser import say
 from streamsvm.confidence.sequence import share_interval
 from streamsvm.errors import StreamSVMError
 from streamsvm.labels.class_labels import shown
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.adapters import unwrapped
 from streamsvm.run.parts import MappedScaler, Model, parts_of
 from streamsvm.run.rows import labels_of, margins_of, true_labels
@@ -58,12 +60,12 @@ class _Unlearnt:
     Models that hash names, or draw random features for them, use texts that they never learnt.
     """
 
-    def __init__(self, scaler: Any, learner: Learner) -> None:
+    def __init__(self, scaler: StandardScaler | MappedScaler | None, learner: Learner) -> None:
         self._mapped = scaler if isinstance(scaler, MappedScaler) else None
         self._known = {*(learner if self._mapped is None else self._mapped).feature_names}
         self.rows, self._examples = Counter[str](), dict[str, str]()
 
-    def add(self, features: Any) -> None:
+    def add(self, features: pa.RecordBatch) -> None:
         """Count the rows of a batch with one-hot features that the model lacks."""
         for field, column in zip(features.schema, features.columns, strict=True):
             name = (field.metadata or {}).get(b"one_hot", b"").decode()
@@ -94,7 +96,7 @@ class Errors:
         self._known, self._unknown = set(learner.classes), Counter[Any]()
         self._wrong = self._rows = self._refused = 0
 
-    def add(self, batch: Any, usable: np.ndarray, values: np.ndarray) -> None:
+    def add(self, batch: Batch, usable: np.ndarray, values: np.ndarray) -> None:
         """Count the rows of a batch that have a label: see `margins`."""
         n_rejects = len(batch.rejects)
         self._wrong += n_rejects

@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from connectors import Source
 from streamsvm.cli.evaluate import Errors, error_in_words, margins, why_none
 from streamsvm.cli.outputs import check_distinct, check_ending, check_file, write_tables
 from streamsvm.cli.parser import Parser, add_table, path, say, whole
@@ -130,7 +131,7 @@ def _label(options: argparse.Namespace, model: Model) -> int:
     """Write the labels of sentences, or evaluate the model on them; return the exit code."""
     score = None if options.target is None else new_score(model)
     if (columns := columns_of_records(options, model)) is not None:
-        opened: Any = open_records(options.file, columns, options.target)
+        opened: Source = open_records(options.file, columns, options.target)
     else:
         opened = open_sentences(options.file, options.target, columns_of(options, model))
     with opened as source:

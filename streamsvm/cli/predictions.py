@@ -140,7 +140,7 @@ def _known_names(model: Model) -> set[str]:
     if learner is None:
         return set()
     # A feature map's components are numbered: columns are compared with what comes into it.
-    first: Any = scaler if isinstance(scaler, MappedScaler) else learner
+    first = scaler if isinstance(scaler, MappedScaler) else learner
     return {str(name) for name in first.feature_names}
 
 
@@ -193,7 +193,7 @@ def _label_array(labels: list[Any], classes: list[Any]) -> pa.Array:
 
 
 def _table(
-    batch: Any,
+    batch: Batch,
     usable: np.ndarray,
     values: np.ndarray,
     learner: Learner,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from connectors import Batch, MissingColumnError, SentenceSource, TabularSource
+from connectors import Batch, MissingColumnError, SentenceSource, Source, TabularSource
 from streamsvm.cli.candidates import SHADOW
 from streamsvm.cli.evaluate import check_fit
 from streamsvm.cli.learners import add_learner_group, model_of
@@ -241,7 +241,9 @@ def open_rows(options: argparse.Namespace) -> tuple[Any, Any]:
     return source, test
 
 
-def _sentences(options: argparse.Namespace, stack: contextlib.ExitStack) -> tuple[Any, Any]:
+def _sentences(
+    options: argparse.Namespace, stack: contextlib.ExitStack
+) -> tuple[Source, Source | None]:
     """Return the source of sentences, and the one of the test."""
     model, truth = model_of(options), options.truth
     reading: dict[str, Any] = {"shuffle_buffer": options.shuffle_buffer, "seed": options.seed}
@@ -252,7 +254,7 @@ def _sentences(options: argparse.Namespace, stack: contextlib.ExitStack) -> tupl
             raise ParameterError("--truth: not with label sequences")
         columns = columns_of(options, model)
 
-    def opened(path: str, is_test: bool, **reading: Any) -> Any:
+    def opened(path: str, is_test: bool, **reading: Any) -> Source:
         if records is None:
             return stack.enter_context(open_sentences(path, options.target, columns, **reading))
         found = open_records(path, records, options.target, truth, is_test, **reading)

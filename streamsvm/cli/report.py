@@ -24,6 +24,7 @@ from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.labels.counted_sets import sets_in_words
 from streamsvm.monitor.figures import WORRY
 from streamsvm.monitor.record import cache_hits
+from streamsvm.monitor.watched import Reported
 from streamsvm.run.advice import advice_of
 from streamsvm.run.parts import Model
 from streamsvm.run.report import RunReport, largest
@@ -40,7 +41,7 @@ _MOST_CLASSES = 8
 def conclude(
     options: argparse.Namespace,
     model: Model,
-    learner: Any,
+    learner: Reported,
     monitor: TrackingMonitor | None,
     report: RunReport,
     test: Source | None = None,

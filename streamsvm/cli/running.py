@@ -25,6 +25,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.run.bad_events import BadEvents, OnError
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.parts import Model
 from streamsvm.run.report import Progress
 from streamsvm.run.runner import Run
 from streamsvm.support.printing import printable
@@ -90,7 +91,9 @@ LATE: dict[str, Any] = {
 
 
 def late_labels_of(
-    options: argparse.Namespace, by_key: bool = False, ask: Any = None
+    options: argparse.Namespace,
+    by_key: bool = False,
+    ask: Callable[[dict[str, Any]], None] | None = None,
 ) -> LateLabels | None:
     """Return the buffer of events that wait for labels; None: each event has its label.
 
@@ -126,7 +129,7 @@ def run_shown(
     open_stream: Callable[[list[int]], Source],
     test: Source | None = None,
     letters: OnError | None = None,
-    around: Callable[[Any], Any] | None = None,
+    around: Callable[[Model], Model] | None = None,
     end: Callable[..., int] = conclude,
     **run_options: Any,
 ) -> int:

@@ -13,12 +13,14 @@ from connectors import (
     MissingColumnError,
     RecordSource,
     SentenceSource,
+    Source,
     SourceNotFoundError,
 )
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.labels.given import labels_of_predictions
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files.container import steps_of
+from streamsvm.monitor.score import SentenceScore
 from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.parts import Model
@@ -127,7 +129,9 @@ def columns_of(options: argparse.Namespace, model: Model | None = None) -> list[
     return given
 
 
-def open_sentences(path: str, target: str | None, columns: list[str] | None, **options: Any) -> Any:
+def open_sentences(
+    path: str, target: str | None, columns: list[str] | None, **options: Any
+) -> Source:
     """Open a Parquet file or folder as a `SentenceSource`, anything else as a `ConllSource`."""
     if not Path(path).exists():
         raise SourceNotFoundError(f"`{path}` does not exist; give a Parquet file, or a text")
@@ -146,7 +150,7 @@ def open_sentences(path: str, target: str | None, columns: list[str] | None, **o
 
 
 def labelled(
-    model: Model, source: Any, score: Any = None, truth: str | None = None
+    model: Model, source: Source, score: SentenceScore | None = None, truth: str | None = None
 ) -> Iterator[tuple[Any, list[Any]]]:
     """Yield each batch of a source, and what is predicted for its sentences; None: nothing.
 
@@ -168,12 +172,12 @@ def labelled(
         raise FeatureError(f"no sentence of {source.name} can be used: {bad.summary}")
 
 
-def new_score(model: Model) -> Any:
+def new_score(model: Model) -> SentenceScore | None:
     """Return an empty score of what a model predicts."""
     return feeder_of(model, BadEvents("skip")).new_score()
 
 
-def test_score(model: Model, source: Any, truth: str | None = None) -> Any:
+def test_score(model: Model, source: Source, truth: str | None = None) -> SentenceScore | None:
     """Return the score of a model on sentences."""
     score = new_score(model)
     for _ in labelled(model, source, score, truth):
@@ -212,7 +216,7 @@ def score_text(score: Any, name: str) -> str:
     return f"{text}, in {1.0 - score.sentence_accuracy:.2%} of the sentences"
 
 
-def tables_of(model: Model, source: Any, score: Any) -> Iterator[pa.Table]:
+def tables_of(model: Model, source: Source, score: SentenceScore | None) -> Iterator[pa.Table]:
     """Yield the file, the row and the labels of each sentence; null if it cannot be used.
 
     Of `ConformalSets` also the sets of its tokens, of a parser the symbols of words.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.errors import ParameterError
+from streamsvm.monitor.watched import Reported
 from streamsvm.support.declaration import Field, NamedArrays
 
 _RECENT = 1000
@@ -94,7 +95,7 @@ class Metrics:
     are refused.
     """
 
-    def __init__(self, metrics: Any, learner: Any) -> None:
+    def __init__(self, metrics: Any, learner: Reported) -> None:
         several = isinstance(metrics, (list, tuple))
         self.metrics: list[Any] = [] if metrics is None else list(metrics) if several else [metrics]
         for metric in self.metrics:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from streamsvm.monitor import gap
+from streamsvm.monitor.watched import Reported
 
 
 def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def _mean_gap(records: list[dict[str, Any]], n: int, now: float | None) -> float
     return sum(known) / len(known) if known else None
 
 
-def _work_of(learner: Any) -> dict[str, Any]:
+def _work_of(learner: Reported) -> dict[str, Any]:
     """Return how much a learner has computed, and how much memory it holds."""
     counts = learner.counters
     return {

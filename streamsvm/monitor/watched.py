@@ -42,6 +42,11 @@ class Reported:
         raise NotImplementedError
 
     @property
+    def description(self) -> str:
+        """The parameters in use that matter most, in a few words."""
+        raise NotImplementedError
+
+    @property
     def memory_usage(self) -> int:
         """Bytes of all arrays."""
         raise NotImplementedError
@@ -171,7 +176,7 @@ class DualLearner(Protocol):
         """Return the loss of each margin, of examples of these classes, given by number."""
 
 
-def learner_of(model: Any) -> Any:
+def learner_of(model: object) -> Any:
     """Return the learner at the end of a model: itself, or the last step of a River pipeline.
 
     Raises `ParameterError` for the classes of others, and for those that have no gap.

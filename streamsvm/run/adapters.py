@@ -324,7 +324,7 @@ class AskingAdapter(ModelAdapter):
 
 
 @contextmanager
-def _scored(learner: Any, label: Any) -> Iterator[None]:
+def _scored(learner: Model, label: Any) -> Iterator[None]:
     """Let the monitor of a learner score, for the next event, what was predicted earlier."""
     observer = learner.observer if isinstance(learner, Learner) else None
     if observer is None:

@@ -12,7 +12,10 @@ from connectors.batch import Batch
 from connectors.output import Output
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.monitor.score import SentenceScore
+from streamsvm.monitor.watched import Reported
+from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.bad_events import BadEvents
+from streamsvm.run.parts import MappedScaler
 from streamsvm.run.requests import Requests
 
 
@@ -30,8 +33,9 @@ class BatchFeeder(ABC):
     A `SentenceBatch` has the interface of `Batch`, but for the features.
     """
 
-    learner: Any  # in use; None: the model takes events one by one, as River's do
-    scaler: Any = None  # what transforms rows before the learner learns them; None: nothing does
+    learner: Reported | None  # in use; None: the model takes events one by one, as River's do
+    # What transforms rows before the learner learns them; None: nothing does.
+    scaler: StandardScaler | MappedScaler | None = None
     truth: str | None = None  # a kept column: predictions are compared with it where it has a value
     output: Output | None = None  # what takes the predictions
     # Returns what counts predictions of whole sentences; None: they are of rows.

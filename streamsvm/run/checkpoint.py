@@ -503,6 +503,6 @@ def _setting(step: Any, name: str) -> Any:
     return value
 
 
-def adopt(own: Any, kept: Any) -> None:
+def adopt(own: object, kept: object) -> None:
     """Replace the attributes of `own` by those of `kept`, except its observer."""
     vars(own).update({name: value for name, value in vars(kept).items() if name != "observer"})

@@ -49,6 +49,8 @@ class Feeder(BatchFeeder):
     have a field with a similar name, which is then named.
     """
 
+    learner: Any  # a `Learner`; None: the model takes events
+
     def __init__(
         self, model: Model, bad: BadEvents, positive: str | None = None, target: str | None = None
     ) -> None:

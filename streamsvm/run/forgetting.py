@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from connectors.kafka.record_ids import id_of_key
+from streamsvm.learners.bases.kernel.unlearning import Unlearned
 from streamsvm.model_files import container, replacing
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.run import checkpoint
@@ -25,7 +26,7 @@ from streamsvm.support.declaration import NamedArrays
 class InFile(NamedTuple):
     """What was forgotten in a file."""
 
-    of_model: Any  # what the learner's `unlearn` returned
+    of_model: Unlearned  # what the learner's `unlearn` returned
     n_waiting: int  # events that waited for their labels
     is_checkpoint: bool
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,9 @@ import numpy as np
 from connectors.batch import Batch
 from connectors.source import topic_and_number
 from streamsvm.errors import ParameterError
-from streamsvm.labels.label_column import Pairs
 from streamsvm.run.checkpoint import Peer, arrays_of, named_for
-from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.late_labels.steps import Steps
 
 _FEWEST_ASTRAY = 10
 _MOST_ASTRAY = 0.01
@@ -38,7 +37,7 @@ class GroupLabels:
         self._own: set[int] = set()  # numbers of the partitions that this member has
         self._n_labels = self._n_astray = 0
 
-    def take(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+    def take(self, batch: Batch, labels: Sequence[Any]) -> Steps:
         """Take a batch, as `LateLabels.take`.
 
         ParameterError: events and labels of a key are in partitions of other numbers.
@@ -47,7 +46,7 @@ class GroupLabels:
         self._own.add(number)
         own = self._of.get(number) or self._of.setdefault(number, self._new())
         self._look_for_strays(batch, number)
-        return own.take(batch, labels, feeder)
+        return own.take(batch, labels)
 
     def _new(self) -> LateLabels:
         given = self._late
@@ -72,9 +71,9 @@ class GroupLabels:
                 "learn in one process, without peers (--peers)"
             )
 
-    def end(self, feeder: Feeder) -> Pairs:
+    def end(self) -> Steps:
         """Return nothing: what waits goes on waiting."""
-        return Pairs()
+        return iter(())
 
     # Partitions come and go
 
@@ -121,23 +120,18 @@ class GroupLabels:
     @property
     def counts(self) -> dict[str, int]:
         """The counts of `LateLabels`; held is what is held of this member's partitions."""
-        found: Counter[str] = Counter(self._new().counts)
-        for number, one in self._of.items():
-            counts = one.counts
-            if number not in self._own:
-                counts = {n: c for n, c in counts.items() if n not in _HELD}
-            found.update(counts)
-        return dict(found)
+        return self._total(lambda one: one.counts)
 
     @property
     def figures(self) -> dict[str, int]:
         """The figures of `LateLabels`; held is what is held of this member's partitions."""
-        found: Counter[str] = Counter(self._new().figures)
+        return self._total(lambda one: one.figures)
+
+    def _total(self, numbers_of: Callable[[LateLabels], dict[str, int]]) -> dict[str, int]:
+        found = Counter(numbers_of(self._new()))
         for number, one in list(self._of.items()):
-            own = one.figures
-            if number not in self._own:
-                own = {"labels_never_came": own["labels_never_came"]}
-            found.update(own)
+            own = numbers_of(one)
+            found.update({n: c for n, c in own.items() if n not in _HELD or number in self._own})
         return dict(found)
 
     @property
@@ -172,7 +166,7 @@ class GroupLabels:
         return self._late.settings() | {"late by partition (--peers)": "True"}
 
 
-_HELD = "held", "labels_held", "held_since_labels"
+_HELD = "held", "labels_held", "held_since_labels", "held_events", "held_labels"
 
 
 def _number_of(place: str) -> int:

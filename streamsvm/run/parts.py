@@ -81,17 +81,19 @@ class MappedScaler:
         assert self._scaler is not None
         return self._scaler.far_message(name, value)
 
-    def transform_matrix(self, matrix: Any) -> Any:
+    def transform_matrix(self, matrix: AnyMatrix) -> AnyMatrix:
         """Return the components of rows, scaled by the current statistics."""
         scaled = matrix if self._scaler is None else self._scaler.transform_matrix(matrix)
         return self._features.transform_matrix(scaled)
 
-    def learn_transform_many(self, matrix: Any) -> Any:
+    def learn_transform_many(self, matrix: AnyMatrix) -> AnyMatrix:
         """Do it for each row, after both have learnt the row: see `StandardScaler`."""
         scaled = matrix if self._scaler is None else self._scaler.learn_transform_many(matrix)
         return self._features.learn_transform_matrix(scaled)
 
-    def learn_transform_usable(self, matrix: Any, learn: Any = True) -> tuple[Any, np.ndarray]:
+    def learn_transform_usable(
+        self, matrix: AnyMatrix, learn: np.ndarray | bool = True
+    ) -> tuple[AnyMatrix, np.ndarray]:
         """Do the same, but leave out the rows that the scaler rejects: see `StandardScaler`."""
         if self._scaler is None:
             mapped = self._features.learn_transform_matrix(matrix, learn)

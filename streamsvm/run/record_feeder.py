@@ -43,6 +43,8 @@ class RecordFeeder(BatchFeeder):
     Subclasses say what an example is, and what its prediction is compared with.
     """
 
+    learner: OSPASParser | ConceptLabeler
+
     def __init__(self, model: Model, bad: BadEvents) -> None:
         super().__init__(bad)
         *before, self.learner = steps_of(model)

@@ -10,6 +10,7 @@ import numpy as np
 
 from connectors.batch import Batch
 from streamsvm.errors import ParameterError
+from streamsvm.learners.bases.kernel.unlearning import Unlearned
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
@@ -40,12 +41,13 @@ def can_forget(cls: type) -> bool:
     return hasattr(cls, "unlearn")
 
 
-def unlearn(model: Model, ids: Iterable[int]) -> Any:
+def unlearn(model: Model, ids: Iterable[int]) -> Unlearned:
     """Take examples back from the learner in a model, and from the sample of its monitor.
 
     Returns what the learner returns: ids `removed` and `not_kept`, and the `gap` now.
     """
-    return learner_of(model).unlearn(list(dict.fromkeys(ids)))
+    found: Unlearned = learner_of(model).unlearn(list(dict.fromkeys(ids)))
+    return found
 
 
 class Requests(Kept):

@@ -25,7 +25,8 @@ from streamsvm.run.batch_feeder import BatchFeeder
 from streamsvm.run.checkpoint import Checkpoint, Contents, Part, Place
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.group_labels import GroupLabels
-from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.late_labels import LateLabels, steps
+from streamsvm.run.late_order import learn_in_order
 from streamsvm.run.parts import Model
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.report import Progress, RunReport, peak_memory
@@ -344,7 +345,7 @@ class Run:
         if self.late is not None and self._of_rows is not None:
             self.late.flush()
             if not report.interrupted:
-                self._score(self.late.end(self._of_rows), 1)
+                self._score(carry_out(self.late.end(), self._of_rows), 1)
 
     def _read(self, epoch: int) -> None:
         """Learn the unread rows of an epoch."""
@@ -431,7 +432,7 @@ class Run:
         if self.output is not None:
             self.output.n_learnt = self.report.learnt
         if self.late is not None and self._of_rows is not None:
-            predicted = self.late.take(batch, labels, self._of_rows)
+            predicted = carry_out(self.late.take(batch, labels), self._of_rows)
         else:
             predicted = self.feeder.feed(batch, labels, first if self.epochs > 1 else None)
         self._score(predicted, epoch)
@@ -572,6 +573,26 @@ class Run:
             report.monitor = self.monitor.conclude() | self.monitor.about
         if len(report.history):
             report.history.conclude(self._progress("end", report.epochs).record(), "rows")
+
+
+def carry_out(wanted: steps.Steps, feeder: Feeder) -> Pairs:
+    """Do what late labels ask for; return (label, prediction) of each event that was learnt."""
+    pairs = Pairs()
+    for step in wanted:
+        match step:
+            case steps.Feed():
+                pairs += feeder.feed(*step)
+            case steps.Predict(batch, hold):
+                hold(*feeder.predict(batch))
+            case steps.Learn():
+                pairs += feeder.learn(*step)
+            case steps.LearnInOrder():
+                pairs += learn_in_order(feeder, step)
+            case steps.SetAside():
+                feeder.set_aside(*step)
+            case steps.GiveUp(n):
+                feeder.adapter.give_up(n)
+    return pairs
 
 
 def _check_reading(source: Source, epochs: int, limit: int | None, late: LateLabels | None) -> None:

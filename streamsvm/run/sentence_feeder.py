@@ -19,6 +19,7 @@ from streamsvm.structured import (
     Chain,
     ChunkScore,
     Sentences,
+    SequenceLearner,
     SequenceTargets,
     StructuredLearner,
     each_of,
@@ -67,6 +68,7 @@ class SentenceFeeder(BatchFeeder):
     transformer before the learner, a ParameterError.
     """
 
+    learner: SequenceLearner
     new_score = ChunkScore
 
     def __init__(self, model: Model, bad: BadEvents) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import Schema
+from streamsvm.learners.bases.kernel.unlearning import Unlearned
 from streamsvm.learners.bases.row_learner import RowLearner
 from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
@@ -76,7 +77,7 @@ class Serving:
         self._copy: Any = self._adapter.serving_copy()
         self._moment = time.monotonic()
 
-    def refresh(self, progress: Any = None) -> bool:
+    def refresh(self, progress: object = None) -> bool:
         """Renew the copy if it is due. To be called by the thread that learns, between two events.
 
         Parameters
@@ -106,7 +107,7 @@ class Serving:
         self._copy = found
         self._moment = time.monotonic()
 
-    def unlearn(self, ids: Iterable[int]) -> Any:
+    def unlearn(self, ids: Iterable[int]) -> Unlearned:
         """Take examples back from the model, and renew the copy at once: see `unlearn` there.
 
         All predictions that begin after it has returned are made without them. It may be called

@@ -14,6 +14,7 @@ from streamsvm.structured.parser.meanings import as_text, read_candidates, read_
 from streamsvm.structured.parser.ospas import OSPASParser
 from streamsvm.structured.sentences import Sentences, each_of, joined, read_sentences
 from streamsvm.structured.sequences.larank import LaRankSequenceLabeler
+from streamsvm.structured.sequences.learner import SequenceLearner
 from streamsvm.structured.sequences.single_step import SequencePA, SequencePerceptron
 from streamsvm.structured.sequences.targets import SequenceTargets
 
@@ -25,6 +26,7 @@ __all__ = [
     "MeaningScore",
     "OSPASParser",
     "Sentences",
+    "SequenceLearner",
     "SequencePA",
     "SequencePerceptron",
     "SequenceTargets",

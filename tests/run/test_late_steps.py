@@ -29,6 +29,7 @@ from streamsvm.monitor.watched import learner_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.runner import carry_out
 from streamsvm.support.rows import dense, sparse
 
 # Not None, and a fixed schedule for LaRank: gamma, and the costs that LaRank weighs, depend on the
@@ -106,9 +107,9 @@ def in_batches(model, events, delays, size):
         # A source gives its columns to all rows of a batch; a missing feature is null.
         for batch in MemorySource(events[start : start + size]).batches():
             labels = feeder.labels_of(batch)
-            pairs += late.take(batch, labels, feeder)
+            pairs += carry_out(late.take(batch, labels), feeder)
     assert late.counts["held"] == len(late._held)
-    pairs += late.end(feeder)
+    pairs += carry_out(late.end(), feeder)
     assert late.counts["held"] == len(late._rows) == 0
     # A row that is refused when it is predicted has no label to wait for.
     n_refused = late.counts["answered"] - len(pairs) - bad.counts["third class"]
@@ -210,8 +211,8 @@ def test_columns_of_one_name_may_change_their_type():
     for kind in (pa.float64(), pa.int32()):
         features = pa.record_batch([pa.array([1, 2], kind)], names=["a"])
         batch = Batch(features, pa.array([True, False]), np.arange(2), None)
-        n += len(late.take(batch, feeder.labels_of(batch), feeder))
-    assert n + len(late.end(feeder)) == learner.n_examples == 4
+        n += len(carry_out(late.take(batch, feeder.labels_of(batch)), feeder))
+    assert n + len(carry_out(late.end(), feeder)) == learner.n_examples == 4
 
 
 def test_rows_of_lists():
@@ -224,8 +225,8 @@ def test_rows_of_lists():
         batch = Batch(
             pa.record_batch(arrays, names=["i", "v"]), pa.array([True, False]), np.arange(2), None
         )
-        n += len(late.take(batch, feeder.labels_of(batch), feeder))
-    assert n + len(late.end(feeder)) == learner.n_examples == 4
+        n += len(carry_out(late.take(batch, feeder.labels_of(batch)), feeder))
+    assert n + len(carry_out(late.end(), feeder)) == learner.n_examples == 4
     assert set(learner.feature_names) == {0, 1, 3, 5}
 
 

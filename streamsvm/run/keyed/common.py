@@ -15,6 +15,7 @@ from streamsvm.learners.incremental_regressor import IncrementalSVMRegressor
 from streamsvm.model_files import container
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.keyed.records import Generation
+from streamsvm.run.parts import Model
 
 SEED = 0
 """The seed of learners that have none: a model that is learnt again must not draw anew."""
@@ -25,7 +26,12 @@ _LEARNERS = Learner, IncrementalSVMRegressor
 class CommonModels:
     """The model that new keys begin with, and those that keys began with before, by digest."""
 
-    def __init__(self, model: Any, previous_models: Sequence[Any], probabilities: bool) -> None:
+    def __init__(
+        self,
+        model: Model | str | Path,
+        previous_models: Sequence[Model | str | Path],
+        probabilities: bool,
+    ) -> None:
         files = [_file_of(one, probabilities) for one in (model, *previous_models)]
         digests = [container.digest_of(file) for file in files]
         self._models = {
@@ -37,7 +43,7 @@ class CommonModels:
         self._kinds = [_kind_of(one) for one in self._models.values()]
         self.kind = self._kinds[0]
 
-    def new(self, digest: str | None = None) -> Any:
+    def new(self, digest: str | None = None) -> Model:
         """Return a copy of a model; None: of the one that new keys begin with."""
         return copy.deepcopy(self._models[digest or self.digest])
 
@@ -58,18 +64,19 @@ class CommonModels:
             )
 
 
-def _file_of(model: Any, probabilities: bool) -> bytes:
+def _file_of(model: Model | str | Path, probabilities: bool) -> bytes:
     """Return a model as the content of a file; it may be the path of one."""
-    file = None
     if isinstance(model, (str, Path)):
         file = Path(model).read_bytes()
-        model = container.decoded(file, model)[0]
-    _check(model, probabilities)
-    seeded = _seeded(model)
-    return container.encoded(seeded) if file is None or seeded is not model else file
+        own: Model = container.decoded(file, model)[0]
+    else:
+        file, own = None, model
+    _check(own, probabilities)
+    seeded = _seeded(own)
+    return container.encoded(seeded) if file is None or seeded is not own else file
 
 
-def _check(model: Any, probabilities: bool) -> None:
+def _check(model: Model, probabilities: bool) -> None:
     if adapter_of(model).changes_by_predicting:
         raise ParameterError(
             f"model: each prediction changes a {type(model).__name__}, and the log has those of "
@@ -87,7 +94,7 @@ def _check(model: Any, probabilities: bool) -> None:
     container.check(model)
 
 
-def _seeded(model: Any) -> Any:
+def _seeded(model: Model) -> Model:
     """Return a model whose parts have seeds, if they have learnt nothing and lack one."""
     steps = container.steps_of(model)
     changed = [_changed_parameters(step) for step in steps]
@@ -109,5 +116,5 @@ def _changed_parameters(step: Any) -> dict[str, Any]:
     return found
 
 
-def _kind_of(model: Any) -> str:
+def _kind_of(model: Model) -> str:
     return " | ".join(type(step).__name__ for step in container.steps_of(model))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from streamsvm.errors import (
@@ -25,6 +26,7 @@ from streamsvm.run.keyed import key_log, records
 from streamsvm.run.keyed.common import CommonModels
 from streamsvm.run.keyed.key_log import KeyLog
 from streamsvm.run.keyed.records import Entry, Generation, KeyState, Position
+from streamsvm.run.parts import Model
 
 LEAST_LOG_BYTES = 16 * 1024
 """The log of a small model may be so long: 200 events, which are learnt again to restore it."""
@@ -53,7 +55,7 @@ class Answer(NamedTuple):
 class _Held:
     """A model in memory."""
 
-    def __init__(self, log: KeyLog, model: Any) -> None:
+    def __init__(self, log: KeyLog, model: Model) -> None:
         self.log, self.model, self.bytes = log, model, 0
         has_kernel = hasattr(container.steps_of(model)[-1], "kernel_")
         self.least_log = LEAST_LOG_BYTES_OF_KERNELS if has_kernel else LEAST_LOG_BYTES
@@ -68,8 +70,8 @@ class KeyedModels:
 
     def __init__(
         self,
-        model: Any,
-        previous_models: Sequence[Any] = (),
+        model: Model | str | Path,
+        previous_models: Sequence[Model | str | Path] = (),
         probabilities: bool = False,
         max_models: int = 1000,
         max_bytes: int = 2**30,
@@ -145,7 +147,7 @@ class KeyedModels:
             _raise_of_state(key, error)
         return Answer(*predicted, learnt=True, repeated=False)
 
-    def model_of(self, key: str | bytes, source: str, state: KeyState) -> Any:
+    def model_of(self, key: str | bytes, source: str, state: KeyState) -> Model | None:
         """Return the model of a key as it is in the state, a copy; None: it has learnt nothing."""
         held = self._held_for(key, source, state)
         return None if held is None else copy.deepcopy(held.model)
@@ -153,7 +155,7 @@ class KeyedModels:
     def _learn(
         self,
         key: str | bytes,
-        model: Any,
+        model: Model,
         position: Position,
         x: dict[str, Any],
         y: Any,
@@ -183,7 +185,7 @@ class KeyedModels:
     def _write_snapshot(self, held: _Held, state: KeyState) -> None:
         held.log = key_log.snapshot(held.log, state, container.encoded(held.model))
 
-    def _predicted(self, model: Any, x: dict[str, Any]) -> Predicted:
+    def _predicted(self, model: Model, x: dict[str, Any]) -> Predicted:
         label = _plain_value("prediction", model.predict_one(x))
         if not self._probabilities:
             return label, None
@@ -232,7 +234,7 @@ class KeyedModels:
         if (held := self._held.pop(key, None)) is not None:
             self.bytes -= held.bytes
 
-    def _learnt_again(self, of: Generation, file: bytes | None, events: Iterator[Entry]) -> Any:
+    def _learnt_again(self, of: Generation, file: bytes | None, events: Iterator[Entry]) -> Model:
         if of.made_by != self._made_by:
             raise KeyedStateError(
                 f"the models named {self._name!r} were made with {of.made_by}, and now with "

@@ -3,14 +3,17 @@
 An event is predicted when it comes, and held with its prediction. When its label comes, that
 prediction is scored, and the event is learnt. A label is matched to its event by a key; or labels
 are simulated to come a given time after their events (as River's ``stream.simulate_qa`` does).
+
+What is to be done with events is returned as `steps`; the run takes them.
 """
 
 import logging
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -21,13 +24,13 @@ from streamsvm._parameter_checks import check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import members_of
 from streamsvm.labels.given import Given
-from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.labels.label_column import LabelColumn
 from streamsvm.model_files.json_values import as_json
-from streamsvm.run.feeder import Feeder
-from streamsvm.run.late_labels.clock import Delay, LabelClock, Steps
+from streamsvm.run.late_labels import steps
+from streamsvm.run.late_labels.clock import Delay, LabelClock, Order
 from streamsvm.run.late_labels.held_rows import HeldRows
 from streamsvm.run.late_labels.keys import LabelKeys
-from streamsvm.run.late_labels.steps import take_steps
+from streamsvm.run.late_labels.steps import Steps
 
 _log = logging.getLogger(__name__)
 
@@ -170,25 +173,24 @@ class LateLabels:
         held = {"held_events": len(self._held), "held_labels": len(self._keys)}
         return held | {"labels_never_came": self._counts["never_came"]}
 
-    def take(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+    def take(self, batch: Batch, labels: Sequence[Any]) -> Steps:
         """Take a batch of events, or of labels of earlier ones (`are_answers`), with a label a row.
 
-        Returns (label, prediction) of each event that was learnt, by `feeder`. ParameterError: the
-        source has no keys and `delay` is None, or `moment` is ``"timestamp"`` and it has none.
+        Yields what is to be done, each step before the next is known. ParameterError: the source
+        has no keys and `delay` is None, or `moment` is ``"timestamp"`` and it has none.
         """
         if self.delay is not None:
-            return self._take_delayed(batch, labels, feeder)
+            yield from self._take_delayed(batch, labels)
+            return
         if batch.keys is None:
             raise ParameterError(
                 "labels that come late find their events by key, but the source has no keys: name "
                 "the field that is the key, or give delay="
             )
         self._note_times(batch)
-        if batch.are_answers:
-            pairs = self._take_answers(batch, labels, feeder)
-        else:
-            pairs = self._take_events(batch, labels, feeder)
-        return pairs + self._give_up_old(feeder, batch.labels_behind)
+        take = self._take_answers if batch.are_answers else self._take_events
+        yield from take(batch, labels)
+        yield from self._give_up_old(batch.labels_behind)
 
     def _note_times(self, batch: Batch) -> None:
         if isinstance(self.patience, timedelta) and batch.timestamps is None:
@@ -201,34 +203,35 @@ class LateLabels:
             for moment in times:
                 insort(self._times, moment)
 
-    def end(self, feeder: Feeder) -> Pairs:
-        """Learn the events whose simulated labels have not come yet: the source is at its end.
-
-        Returns (label, prediction) of each.
-        """
+    def end(self) -> Steps:
+        """Learn the events whose simulated labels have not come yet: the source is at its end."""
         answered = [self._held.pop(m) for m in self._clock.rest() if m in self._held]
         self._counts["answered"] += len(answered)
-        return self._learn(answered, feeder)
+        return self._learn(answered)
 
     # By key
 
-    def _take_events(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
-        pairs = Pairs()
-        labels = self._fresh_labels(batch, labels, feeder)
+    def _take_events(self, batch: Batch, labels: Sequence[Any]) -> Steps:
+        labels = yield from self._fresh_labels(batch, labels)
         marks = [y if y is _AWAITED or y is _REFUSED else None for y in labels]
         stop, keys = 0, batch.keys or []
         for mark, run in groupby(marks):
             start, stop = stop, stop + len(list(run))
             part = batch.slice(start, stop - start)
             if mark is None:
-                pairs += feeder.feed(part, labels[start:stop])
+                yield steps.Feed(part, labels[start:stop])
             elif mark is _AWAITED:
-                self._predict_and_hold(part, keys[start:stop], feeder)
-        return pairs
+                yield steps.Predict(part, partial(self._hold, part, keys[start:stop]))
 
-    def _predict_and_hold(self, batch: Batch, keys: Sequence[Any], feeder: Feeder) -> None:
-        """Predict events without labels; hold those whose labels are waited for, and ask."""
-        kept, predicted, is_awaited = feeder.predict(batch)
+    def _hold(
+        self,
+        batch: Batch,
+        keys: Sequence[Any],
+        kept: np.ndarray,
+        predicted: list[Any],
+        is_awaited: np.ndarray,
+    ) -> None:
+        """Hold those events of a batch whose labels are waited for, and ask: see `Predict`."""
         for i in kept[~is_awaited].tolist():
             # As after its label: a label that comes for this key anyway is not of a later event.
             self._keys.note(keys[i], True)
@@ -247,23 +250,25 @@ class LateLabels:
                     self._counts["abstained"] += 1
                 self.ask({"key": keys[i], **question, "x": x})
 
-    def _fresh_labels(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> list[Any]:
+    def _fresh_labels(
+        self, batch: Batch, labels: Sequence[Any]
+    ) -> Generator[steps.SetAside, None, list[Any]]:
         """Return the label of each event; or `_AWAITED` (unknown), or `_REFUSED` (a bad event)."""
         found: list[Any] = []
         awaited: set[Any] = set()
         for i, key, label, moment in _rows_of(batch, labels):
             if key is None:
-                feeder.set_aside(batch, i, "no key", "the event has no key")
+                yield steps.SetAside(batch, i, "no key", "the event has no key")
                 found.append(_REFUSED)
             elif key in self._held or key in awaited:
                 reason = f"key {key!r} is that of an earlier event, whose label did not come yet"
-                feeder.set_aside(batch, i, "duplicate key", reason)
+                yield steps.SetAside(batch, i, "duplicate key", reason)
                 found.append(_REFUSED)
             elif label is not None:
                 found.append(label)
             elif self._keys.is_forgotten(key, moment):
                 reason = "its label came before it and was given up: hold more (--hold-most, most=)"
-                feeder.set_aside(batch, i, "label given up", reason)
+                yield steps.SetAside(batch, i, "label given up", reason)
                 found.append(_REFUSED)
             elif (early := self._keys.label_of(key, moment)) is not None:
                 self._counts["before_event"] += 1
@@ -276,12 +281,12 @@ class LateLabels:
                 found.append(_AWAITED)
         return found
 
-    def _take_answers(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+    def _take_answers(self, batch: Batch, labels: Sequence[Any]) -> Steps:
         answered: list[_Held] = []
         for i, key, label, moment in _rows_of(batch, labels):
             if key is None or label is None:
                 what = "key" if key is None else "label"
-                feeder.set_aside(batch, i, f"missing {what}", f"the {what} is missing")
+                yield steps.SetAside(batch, i, f"missing {what}", f"the {what} is missing")
                 continue
             held = self._held.get(key)
             if self._keys.is_second(key, moment, None if held is None else held.moment):
@@ -295,7 +300,7 @@ class LateLabels:
                     self._count_too_late(key)
                 self._keys.wait(key, label, moment)
         self._counts["answered"] += len(answered)
-        return self._learn(answered, feeder)
+        yield from self._learn(answered)
 
     def _count_too_late(self, key: Any) -> None:
         if not self._counts["too_late"]:
@@ -322,7 +327,7 @@ class LateLabels:
             or until - bisect_right(self._times, held.moment) >= self.patience
         )
 
-    def _give_up_old(self, feeder: Feeder, are_behind: bool = False) -> Pairs:
+    def _give_up_old(self, are_behind: bool = False) -> Steps:
         """Give up the oldest events while there are too many, or they have waited for too long.
 
         `are_behind`: there are labels that were not read yet.
@@ -342,22 +347,20 @@ class LateLabels:
             self._most_times = max(_FEWEST_TIMES, 2 * len(self._times))
         self._counts["never_came"] += len(lost)
         if self.default is not None:
-            return self._learn(lost, feeder, are_answers=False)
-        self._rows.drop([held.number for held in lost])
-        feeder.adapter.give_up(len(lost))
-        return Pairs()
+            yield from self._learn(lost, are_answers=False)
+        else:
+            self._rows.drop([held.number for held in lost])
+            yield steps.GiveUp(len(lost))
 
-    def _learn(self, answered: list[_Held], feeder: Feeder, *, are_answers: bool = True) -> Pairs:
-        pairs = Pairs()
-        for batch, part in self._rows.take([held.number for held in answered]):
-            of_batch = answered[part]
+    def _learn(self, events: list[_Held], *, are_answers: bool = True) -> Steps:
+        for batch, part in self._rows.take([held.number for held in events]):
+            of_batch = events[part]
             ys, predicted = [h.label for h in of_batch], [h.predicted for h in of_batch]
-            pairs += feeder.learn(batch, ys, predicted, are_answers)
-        return pairs
+            yield steps.Learn(batch, ys, predicted, are_answers)
 
     # By delay
 
-    def _take_delayed(self, batch: Batch, labels: Sequence[Any], feeder: Feeder) -> Pairs:
+    def _take_delayed(self, batch: Batch, labels: Sequence[Any]) -> Steps:
         first = self._rows.next_number
         (numbers, are_learnt), due, times = self._clock.take(batch, first)
         earlier = numbers[numbers < first].tolist()
@@ -367,20 +370,22 @@ class LateLabels:
         # The events of all steps: those that were held, then those of the batch.
         events = numbers - first + len(held)
         events[numbers < first] = [place.get(m, -1) for m in earlier]
-        steps = Steps(events, are_learnt).where(events >= 0)
+        order = Order(events, are_learnt).where(events >= 0)
         batches = [part for part, _ in self._rows.take([h.number for h in held])]
         own = LabelColumn.joined([LabelColumn.of([h.label for h in held]), LabelColumn.of(labels)])
-        given = [h.predicted for h in held]
-        taken = take_steps(feeder, [*batches, batch], own, given, steps)
-        waits = taken.are_good & taken.is_awaited
-        self._counts["answered"] += int(waits[steps.learnt].sum())
-        self._counts["not_asked"] += int(np.count_nonzero(~taken.is_awaited))
-        waits[steps.learnt] = False
-        kept = np.flatnonzero(waits[len(held) :])
-        for i, number in zip(kept.tolist(), self._rows.add(batch, kept), strict=True):
-            at = len(held) + i
-            self._held[number] = _Held(number, taken.predicted[at], own[at], due[i], times[i])
-        return taken.pairs + self._give_up_old(feeder)
+
+        def hold(predicted: np.ndarray, are_good: np.ndarray, is_awaited: np.ndarray) -> None:
+            waits = are_good & is_awaited
+            self._counts["answered"] += int(waits[order.learnt].sum())
+            self._counts["not_asked"] += int(np.count_nonzero(~is_awaited))
+            waits[order.learnt] = False
+            kept = np.flatnonzero(waits[len(held) :])
+            for i, number in zip(kept.tolist(), self._rows.add(batch, kept), strict=True):
+                at = len(held) + i
+                self._held[number] = _Held(number, predicted[at], own[at], due[i], times[i])
+
+        yield steps.LearnInOrder([*batches, batch], own, [h.predicted for h in held], order, hold)
+        yield from self._give_up_old()
 
     # Forgetting
 

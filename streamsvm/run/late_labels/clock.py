@@ -16,22 +16,22 @@ from streamsvm.errors import ParameterError
 Delay = int | float | timedelta | Callable[[Any], float]
 
 
-class Steps(NamedTuple):
-    """The steps to take with some events, in order.
+class Order(NamedTuple):
+    """The order in which some events are predicted and learnt.
 
-    A step predicts an event, or learns one that was predicted by an earlier step.
+    In each place an event is predicted, or one is learnt that was predicted earlier.
     """
 
-    events: np.ndarray  # int64 (n,): the event of each step
-    is_learnt: np.ndarray  # bool (n,): whether the step learns its event; else it predicts it
+    events: np.ndarray  # int64 (n,): the event in each place
+    is_learnt: np.ndarray  # bool (n,): whether it is learnt there; else it is predicted
 
-    def where(self, wanted: np.ndarray) -> Steps:
-        """Return the steps for which `wanted`, bool (n,), is True."""
-        return Steps(self.events[wanted], self.is_learnt[wanted])
+    def where(self, wanted: np.ndarray) -> Order:
+        """Return the places for which `wanted`, bool (n,), is True."""
+        return Order(self.events[wanted], self.is_learnt[wanted])
 
     @property
     def learnt(self) -> np.ndarray:
-        """The events that are learnt, in the order of their steps."""
+        """The events that are learnt, in their order."""
         return self.events[self.is_learnt]
 
 
@@ -52,10 +52,10 @@ class LabelClock:
         self.seen, self.now = 0, 0.0
         self._due: list[tuple[float, int]] = []  # a heap: (when the label comes, number)
 
-    def take(self, batch: Batch, first: int) -> tuple[Steps, list[float], list[float]]:
+    def take(self, batch: Batch, first: int) -> tuple[Order, list[float], list[float]]:
         """Take a batch of events, which are numbered in their order, from `first` on.
 
-        Returns the steps to take, with the numbers of events. An event is learnt before the first
+        Returns the order in which events, by number, are taken. An event is learnt before the first
         later one that comes when its label is there, or afterwards. Then, when the label of each
         event of the batch comes, and when the event did.
         """
@@ -70,7 +70,7 @@ class LabelClock:
             numbers.append(number)
             are_learnt.append(False)
             heappush(queue, (label_comes, number))
-        return Steps(np.array(numbers, np.int64), np.array(are_learnt, bool)), due, times
+        return Order(np.array(numbers, np.int64), np.array(are_learnt, bool)), due, times
 
     def rest(self) -> list[int]:
         """Return the events that still wait, in the order of their labels, and empty the queue."""

@@ -1,164 +1,70 @@
-"""Applies predict and learn steps in one call; equal to single steps, a hundred times as fast."""
+"""What late labels ask of a run: steps, which `runner.carry_out` takes in their order."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import replace
-from itertools import chain
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
 
 from connectors.batch import Batch
-from streamsvm.errors import FeatureError
-from streamsvm.labels.given import labels_of_predictions
-from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs, objects
-from streamsvm.learners.bases.late_rows import LateRows
-from streamsvm.learners.bases.learner import Learner
-from streamsvm.run.feeder import Feeder
-from streamsvm.run.late_labels.clock import Steps
-from streamsvm.run.parts import refused_label
-from streamsvm.run.rows import Rows
+from streamsvm.labels.label_column import LabelColumn
+from streamsvm.run.late_labels.clock import Order
 
 
-class Taken:
-    """What became of the events of some steps.
+class Feed(NamedTuple):
+    """Predict each row, then learn it: the labels are there."""
 
-    `pairs` are (label, prediction) of each event that was learnt; `predicted`, object (events,),
-    their predictions; `are_good`, bool (events,): False: the event cannot be used; `is_awaited`,
-    bool (events,): False: its label was not asked for.
+    batch: Batch
+    labels: Sequence[Any]
+
+
+class Predict(NamedTuple):
+    """Predict rows without labels, and give what comes of it to `hold`.
+
+    That is: the numbers of the rows that can be used, their predictions, and whose labels are
+    waited for.
     """
 
-    def __init__(self, feeder: Feeder, labels: LabelColumn, given: list[Any]) -> None:
-        self._feeder, self._labels, self._n_given = feeder, labels, len(given)
-        self.pairs = Pairs()
-        self.predicted = np.full(len(labels), None, object)
-        self.predicted[: len(given)] = objects(given)
-        self.are_good = np.ones(len(labels), bool)
-        self.is_awaited = np.ones(len(labels), bool)
-
-    def take_at_once(self, learner: Learner, batch: Batch, steps: Steps) -> None:
-        """Take all steps in one call of the learner."""
-        feeder, good = self._feeder, self.are_good
-        rows = feeder.checked(batch)
-        place = np.full(len(good), MISSING)
-        place[rows.numbers] = np.arange(len(rows))
-        good &= place != MISSING
-        steps = steps.where(good[steps.events])
-        rows, are_scaled = feeder.scaled(rows.take(place[steps.events]), ~steps.is_learnt)
-        good[steps.events[~are_scaled]] = False
-        steps = steps.where(are_scaled)
-        missing = good & (self._labels.codes == MISSING)
-        for i in np.flatnonzero(missing[self._n_given :]).tolist():
-            self._refuse_unlabelled(batch, self._n_given + i)
-        good &= ~missing
-        wanted = good[steps.events]
-        wanted[wanted & steps.is_learnt] = self._may_be_learnt(learner, batch, steps.where(wanted))
-        if not learner.classes:
-            # Before the first label nothing is predicted.
-            wanted &= np.cumsum(wanted & steps.is_learnt) > 0
-        self._take_checked(learner, rows.take(np.flatnonzero(wanted)), steps.where(wanted))
-
-    def _refuse_unlabelled(self, batch: Batch, i: int) -> None:
-        self._feeder.set_aside(batch, i, "missing label", "the label is missing")
-
-    def _may_be_learnt(self, learner: Learner, batch: Batch, steps: Steps) -> np.ndarray:
-        """Return which events to learn have a label that the learner takes; the others are bad."""
-        usable = self._feeder.usable_labels(self._labels.take(steps.learnt))
-        for i in steps.learnt[~usable].tolist():
-            self._feeder.set_aside(batch, i, *refused_label(learner, self._labels[i]))
-        return usable
-
-    def _take_checked(self, learner: Learner, rows: Rows, steps: Steps) -> None:
-        """Take steps whose rows, one for each, have been checked and scaled."""
-        feeder, labels = self._feeder, self._labels
-        if not len(rows):
-            return
-        late = LateRows(steps.is_learnt, steps.events, self.predicted)
-        try:
-            learner.learn_batch(rows.matrix, labels.take(rows.numbers), rows.weights, late=late)
-        except FeatureError:
-            # The kernel gave no finite value for some row.
-            def predict(s: int, i: int) -> list[Any]:
-                return feeder.predict_checked(rows.take(np.array([s]))).labels
-
-            def learn(s: int, i: int) -> Pairs:
-                row, given = rows.take(np.array([s])), LabelColumn.of([self.predicted[i]])
-                row = replace(row, labels=labels.take(row.numbers), given=given)
-                return feeder.learn_checked(row)
-
-            self._take_each(steps, predict, learn)
-        else:
-            predicted = LabelColumn.of(list(self.predicted[steps.learnt]))
-            of = rows.batch, steps.learnt, labels.take(steps.learnt)
-            self.pairs += Pairs((feeder.compared(*of, predicted), predicted))
-
-    def take_one_by_one(self, batches: list[Batch], steps: Steps) -> None:
-        """Take the steps one after the other: any classifier, and batches of different columns."""
-        rows = list(chain.from_iterable((b.slice(i, 1) for i in range(len(b))) for b in batches))
-
-        def predict(_: int, i: int) -> list[Any]:
-            found, is_awaited = self._feeder.predict(rows[i])[1:]
-            if found and self._labels[i] is None:
-                self._refuse_unlabelled(rows[i], 0)
-                return []
-            if found and not is_awaited[0]:
-                # Scored, as its label is known here, but it was not asked for.
-                guess, label = LabelColumn.of(labels_of_predictions(found)), self._labels[i : i + 1]
-                if self._feeder.learner is not None:
-                    label = self._feeder.compared(rows[i], np.zeros(1, np.int64), label, guess)
-                self.pairs += Pairs((label, guess))
-                self.is_awaited[i] = False
-            return found
-
-        def learn(_: int, i: int) -> Pairs:
-            return self._feeder.learn(rows[i], self._labels[i : i + 1], [self.predicted[i]])
-
-        self._take_each(steps, predict, learn)
-
-    def _take_each(
-        self,
-        steps: Steps,
-        predict: Callable[[int, int], list[Any]],
-        learn: Callable[[int, int], Pairs],
-    ) -> None:
-        """Take step after step by functions of the step and its event; [] is no prediction."""
-        for s, (i, is_learnt) in enumerate(zip(*map(np.ndarray.tolist, steps), strict=True)):
-            if not (self.are_good[i] and self.is_awaited[i]):
-                # A row that was refused is not learnt when its label comes: it would count twice.
-                continue
-            if is_learnt:
-                self.pairs += learn(s, i)
-            elif found := predict(s, i):
-                self.predicted[i] = found[0]
-            else:
-                self.are_good[i] = False
+    batch: Batch
+    hold: Callable[[np.ndarray, list[Any], np.ndarray], None]
 
 
-def take_steps(
-    feeder: Feeder, batches: list[Batch], labels: LabelColumn, given: list[Any], steps: Steps
-) -> Taken:
-    """Predict and learn events, step by step; return what became of them.
+class Learn(NamedTuple):
+    """Learn rows with labels that came later than what was `predicted` for them."""
 
-    `given` are the predictions of the first events, which were predicted earlier. Each of the
-    others is predicted by a step, before one learns it.
+    batch: Batch
+    labels: Sequence[Any]
+    predicted: Sequence[Any]
+    are_answers: bool  # False: nobody gave the labels, they are the default
+
+
+class LearnInOrder(NamedTuple):
+    """Predict and learn events in an order; give what comes of those of the last batch to `hold`.
+
+    Those of earlier batches were predicted earlier, as `given`. `hold` is given what was predicted
+    for all events, object (events,); which of them can be used, and whose labels are waited for,
+    bool (events,).
     """
-    taken, batch = Taken(feeder, labels, given), _joined(batches)
-    in_turns = feeder.adapter.in_turns or feeder.learner is None
-    if in_turns or batch is None or feeder.is_too_wide(batch):
-        taken.take_one_by_one(batches, steps)
-    else:
-        taken.take_at_once(feeder.learner, batch, steps)
-    return taken
+
+    batches: list[Batch]
+    labels: LabelColumn
+    given: list[Any]
+    order: Order
+    hold: Callable[[np.ndarray, np.ndarray, np.ndarray], None]
 
 
-def _joined(batches: list[Batch]) -> Batch | None:
-    """Return batches as one; None if columns of one name are of types that do not agree."""
-    if len(batches) > 1 and not all(batch.features.num_columns for batch in batches):
-        # A table without columns has no rows.
-        return None
-    try:
-        return Batch.concat(batches)
-    except pa.ArrowException:
-        return None
+class SetAside(NamedTuple):
+    """Give a row of a batch to the bad events."""
+
+    batch: Batch
+    row: int
+    kind: str
+    reason: str
+
+
+class GiveUp(NamedTuple):
+    """Note that the labels of so many events that were predicted will not be learnt."""
+
+    n: int
+
+
+Steps = Iterator[Feed | Predict | Learn | LearnInOrder | SetAside | GiveUp]
