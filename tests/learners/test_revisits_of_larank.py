@@ -62,7 +62,7 @@ def test_with_all_rows_in_reserve_one_pass_reaches_the_batch_optimum(is_sparse):
         learner.finish(share=0.0)
     dual, gap = gap_of(model, x, y, 10.0 * w)
     # No dual is above the primal objective: so the optimum is at most this gap away.
-    assert gap <= 1e-4 * dual
+    assert gap <= 2e-4 * dual
     assert without.dual < (1.0 - 1e-3) * dual
     # The dual and the bounds are those of the coefficients.
     beta = beta_of(model, 240, 4)

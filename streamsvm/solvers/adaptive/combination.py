@@ -533,11 +533,16 @@ def _write_combined(state, scratch, z):
 @compiled_inner
 def _write_predicted(state, scratch, out):
     """Write the scores that predict: all inputs combined, or one of them alone."""
-    m, without = alone(state), 0.0 if uses_last(state) else state.weights[LAST]
+    best, takes_last = alone(state), uses_last(state)
     for o in range(out.size):
-        out[o] = scratch.z[o] - without * scratch.inputs[LAST, o]
-        if m >= 0:
-            out[o] = FIRST_WEIGHT * scratch.inputs[m, o]
+        out[o] = scratch.z[o] if takes_last else 0.0
+        if best >= 0:
+            out[o] = FIRST_WEIGHT * scratch.inputs[best, o]
+        elif not takes_last:
+            # To the last bit what it is of rows that do not follow the last example.
+            for m in range(N_INPUTS):
+                if m != LAST:
+                    out[o] += state.weights[m] * scratch.inputs[m, o]
 
 
 @compiled_inner
