@@ -608,7 +608,9 @@ class TrackingMonitor:
             yield
 
     def _contents(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in _FORWARDED}
+        # A copy is in no run.
+        left_out = {*_FORWARDED, "phase"}
+        return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __deepcopy__(self, known: dict[int, Any]) -> TrackingMonitor:
         with self._held():

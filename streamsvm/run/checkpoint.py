@@ -45,7 +45,7 @@ from streamsvm.support.kept import Kept
 
 _log = logging.getLogger(__name__)
 
-FORMAT = 2
+FORMAT = 3
 """The format of checkpoints that this release reads and writes."""
 
 # Parameters that a resumed run may change: they do not change the model.

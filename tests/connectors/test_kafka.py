@@ -105,9 +105,10 @@ def test_every_client_gives_the_same_events():
 def test_an_iterator_is_not_waited_for_and_its_messages_have_offsets():
     with pytest.raises(ValueError, match=r"idle=5.0: an iterator .* leave idle= out"):
         KafkaSource([event(0)], "label", idle=5.0)
-    messages = [Message("t", 0, offset, None, event(i), None) for i, offset in enumerate([0, None])]
-    with pytest.raises(SourceError, match="message 1 has offset=None: give a whole number, or"):
-        read(KafkaSource(messages, "label", name="t"))
+    for wrong in (None, -1, True, "1"):
+        messages = [Message("t", 0, at, None, event(i), None) for i, at in enumerate([0, wrong])]
+        with pytest.raises(SourceError, match=f"message 1 has offset={wrong!r}: give a whole"):
+            read(KafkaSource(messages, "label", name="t"))
 
 
 def test_timestamps():

@@ -125,6 +125,35 @@ def test_a_rare_class_is_known_after_models_began_anew(seed):
     assert model.predict_many(np.array([corner])) == [2]
 
 
+@pytest.mark.parametrize("window", [50, 200, 500, 10_000])
+@pytest.mark.parametrize("n_classes", [2, 3, 120])
+def test_what_a_fresh_model_learns(window, n_classes):
+    model, draws = AdaptiveSVMClassifier(window=window), np.random.default_rng(0)
+    n, shares = 3000, np.ones(n_classes)
+    shares[0] = 0.002 * n_classes
+    y = draws.choice(n_classes, n, p=shares / shares.sum())
+    learnt(model, draws.normal(size=(n, 2)), y)
+    inner = model.model
+    classes = inner.recent.facts()["y"]
+    for length in (256, 1024):
+        examples, n_rare = inner._last_and_rare(length)
+        older = classes[-max(length, inner._most_kept()) : -length]
+        assert examples.classes[n_rare:].tolist() == classes[-length:].tolist()
+        assert len(examples.x) == n_rare + length
+        counts = np.bincount(examples.classes[:n_rare], minlength=n_classes)
+        most = max(1, 50 // n_classes)
+        assert (counts <= np.minimum(most, np.bincount(older, minlength=n_classes))).all()
+        if n_classes == 3 and window == 10_000:
+            assert n_rare == counts[np.bincount(classes).argmin()] > 0
+
+
+@pytest.mark.parametrize(("window", "n_classes"), [(50, 2), (256, 2), (500, 3)])
+def test_a_drift_with_a_short_window(window, n_classes):
+    x, y = stream(4000, turn=2000, n_classes=n_classes)
+    model = learnt(AdaptiveSVMClassifier(window=window, seed=1), x, y, parts=[1000, 2100])
+    assert model.n_examples == 4000 and model.model.state.restarted.any()
+
+
 def test_its_models_learn_as_the_learners_do_by_default():
     assert members.LASVM == LASVMClassifier().solver.schedule
     assert members.LARANK == LaRankClassifier().solver.schedule

@@ -1,6 +1,7 @@
 import http.client
 import json
 import os
+import pickle
 import re
 import shutil
 import signal
@@ -93,6 +94,7 @@ def test_a_run_says_that_it_has_ended(monkeypatch):
         Run(source, monitor, finish=True, on_progress=note).execute()
         assert {*states[:-1]} == {"learning"} and states[-1] == "finishing"
         assert page.parts()["state"] == "the run has ended"
+        assert pickle.loads(pickle.dumps(monitor)).phase == "learning"
         page.say("saved")
         assert page.parts()["state"] == "saved"
 

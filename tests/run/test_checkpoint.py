@@ -228,13 +228,13 @@ def test_another_run_is_refused(tmp_path):
         run(sparse(), tmp_path / "model.svm")
 
 
-@pytest.mark.parametrize(("number", "shown"), [({}, "1"), ({"checkpoint": 3}, "3")])
+@pytest.mark.parametrize(("number", "shown"), [({}, "1"), ({"checkpoint": 2}, "2")])
 def test_a_checkpoint_of_another_format_is_refused(tmp_path, number, shown):
     path = tmp_path / "run.ckpt"
     about = {"run": {"rows": 10}, "settings": {}} | number
     content = model_file.encoded(lasvm(), about)
     path.write_bytes(content)
-    with pytest.raises(CheckpointError, match=rf"format {shown}, and this release reads format 2"):
+    with pytest.raises(CheckpointError, match=rf"format {shown}, and this release reads format 3"):
         run(lasvm(), path)
     with pytest.raises(CheckpointError, match=f"format {shown}"):
         forget_in_file(path, [1])

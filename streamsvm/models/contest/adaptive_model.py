@@ -224,17 +224,19 @@ class AdaptiveModel(Model):
 
         As in a window (`solvers.window`), the last examples of these stay.
         """
-        classes = self.recent.facts()["y"][-self._most_kept() :]
+        classes = self.recent.facts()["y"][-max(n, self._most_kept()) :]
+        n_older, kept = max(0, len(classes) - n), np.zeros(len(classes), bool)
+        kept[n_older:] = True
         counts = np.bincount(classes, minlength=self.n_classes)
-        most = int(RARE * MOST_KEPT / self.n_classes)
-        is_older = np.arange(len(classes)) < len(classes) - n
-        kept = ~is_older
+        most = max(1, int(RARE * MOST_KEPT / self.n_classes))
         for c in np.flatnonzero(counts < _IS_RARE * len(classes)).tolist():
-            kept[np.flatnonzero(classes == c)[-most:]] = most > 0
-        x, *facts = self._last(len(classes) if (kept & is_older).any() else n)
-        places = np.flatnonzero(kept[len(classes) - len(facts[0]) :])
-        rows = Examples(taken(x, places), *(fact[places] for fact in facts))
-        return rows, int((kept & is_older).sum())
+            kept[np.flatnonzero(classes == c)[-most:]] = True
+        n_rare = int(kept[:n_older].sum())
+        if not n_rare:
+            return self._last(n), 0
+        x, *facts = self._last(len(classes))
+        places = np.flatnonzero(kept)
+        return Examples(taken(x, places), *(fact[places] for fact in facts)), n_rare
 
     def _kept_of(self, slot: int, n: int) -> int:
         """Return how many of the examples that a model learns from are kept, after n examples."""
@@ -698,7 +700,7 @@ class AdaptiveModel(Model):
         self._rebind()
         what = "all examples" if slot == FIRST else "ranks"
         _log.info(
-            "drift: after example %d the model of %s begins anew with the last %d", n, what, kept
+            "drift: after example %d the model of %s begins anew with %d examples", n, what, kept
         )
 
     def _state_copied(self) -> AdaptiveState:
