@@ -451,7 +451,9 @@ class _IteratorPoller(Poller):
             key, value = item if is_pair else (None, item)
             return Message(self.topic, 0, number, key, value, None)
         offset = item.offset() if callable(item.offset) else item.offset
-        is_whole = isinstance(offset, Integral) and not isinstance(offset, bool) and int(offset) >= 0
+        is_whole = (
+            isinstance(offset, Integral) and not isinstance(offset, bool) and int(offset) >= 0
+        )
         if not is_whole and is_message(item, self.topic):
             raise SourceError(
                 f"`{self.topic}`: message {number} has offset={offset!r}: give a whole number, or "
