@@ -38,8 +38,8 @@ class AskingFeeder(Feeder):
     def _wants(self, margin: Any) -> bool:
         """Tell whether to ask for a row with this margin."""
         # Before the first label nothing is predicted, and as much asked for.
-        known = self.learner.targets.labels.seen
-        return self.model.asking.wants(self.learner.probabilities_of(margin) if known else {})
+        known = self.row_learner.targets.labels.seen
+        return self.model.asking.wants(self.row_learner.probabilities_of(margin) if known else {})
 
     def _feed_checked(self, rows: Rows) -> Pairs:
         """Predict checked rows, which have labels, and learn those asked for; return all pairs."""
@@ -47,7 +47,7 @@ class AskingFeeder(Feeder):
         while at < len(rows):
             ahead = rows.take(np.arange(at, min(at + n_ahead, len(rows))))
             refused: dict[int, Any] = {}
-            margins, taken = ahead.margins(self.learner, refused.__setitem__)
+            margins, taken = ahead.margins(self.row_learner, refused.__setitem__)
             asks, n = False, 0
             while n < len(taken) and not asks:
                 asks = self._wants(margins[n])
@@ -69,7 +69,7 @@ class AskingFeeder(Feeder):
     def _pass_by(self, rows: Rows, margins: np.ndarray) -> Pairs:
         """Take rows with these margins that are not asked for."""
         assert rows.labels is not None
-        guesses = self.learner.targets.labels_of(margins)
+        guesses = self.row_learner.targets.labels_of(margins)
         self.say(rows.batch, rows.numbers, guesses, self._further(margins), are_learnt=True)
         return Pairs((self.compared(rows.batch, rows.numbers, rows.labels, guesses), guesses))
 

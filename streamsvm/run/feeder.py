@@ -21,6 +21,7 @@ from streamsvm.features.frames import are_lists
 from streamsvm.features.matrices import bad_value
 from streamsvm.labels.given import labels_of_predictions
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.run import parts
 from streamsvm.run.adapters import adapter_of
@@ -49,7 +50,7 @@ class Feeder(BatchFeeder):
     have a field with a similar name, which is then named.
     """
 
-    learner: Any  # a `Learner`; None: the model takes events
+    learner: Learner | None  # None: the model takes events
 
     def __init__(
         self, model: Model, bad: BadEvents, positive: str | None = None, target: str | None = None
@@ -63,6 +64,12 @@ class Feeder(BatchFeeder):
         # River's StatImputer wants None for a missing value, which other events simply lack.
         steps = steps_of(model)
         self._imputed = [name for step in steps for name, _ in getattr(step, "imputers", ())]
+
+    @property
+    def row_learner(self) -> Learner:
+        """The learner, where rows are taken: see `takes_events`."""
+        assert self.learner is not None
+        return self.learner
 
     def follow(self) -> None:
         """Take the scaler and the learner of the model in use: see `BatchFeeder`."""
@@ -150,9 +157,9 @@ class Feeder(BatchFeeder):
 
     def predict_checked(self, rows: Rows) -> Predicted:
         """Predict checked rows, those that the learner takes: see `predict`."""
-        margins, taken = rows.margins(self.learner, partial(self._refuse, rows.batch))
+        margins, taken = rows.margins(self.row_learner, partial(self._refuse, rows.batch))
         awaited = self._awaited(margins)
-        predicted: list[Any] = self.learner.targets.labels_of(margins).tolist()
+        predicted: list[Any] = self.row_learner.targets.labels_of(margins).tolist()
         self.say(rows.batch, taken, predicted, self._further(margins))
         return Predicted(taken, predicted, awaited)
 
@@ -174,7 +181,7 @@ class Feeder(BatchFeeder):
         """Return what the output has of rows with these margins beside their predictions."""
         if not self._wants_probabilities:
             return {}
-        return further_of(probabilities_of(self.learner, margins), True)
+        return further_of(probabilities_of(self.row_learner, margins), True)
 
     @property
     def _wants_probabilities(self) -> bool:
@@ -186,7 +193,7 @@ class Feeder(BatchFeeder):
 
     def _refuse(self, batch: Batch, i: int, error: FeatureError) -> None:
         """Give row i, which the learner refuses, to `bad`."""
-        kind = "missing value" if self.learner.missing == "reject" else "kernel value"
+        kind = "missing value" if self.row_learner.missing == "reject" else "kernel value"
         self.set_aside(batch, i, kind, str(error))
 
     def set_aside(self, batch: Batch, i: int, kind: str, reason: str) -> None:
@@ -197,12 +204,12 @@ class Feeder(BatchFeeder):
 
     def is_too_wide(self, batch: Batch) -> bool:
         """Tell whether the rows have more features between them than one event may have."""
-        most = self.learner.most_features
+        most = self.row_learner.most_features
         return batch.features.num_columns > most and not are_lists(batch.features.schema)
 
     def _narrow_rows(self, batch: Batch) -> Iterator[tuple[int, Batch]]:
         """Yield each row that can be used as a batch of its own features, and its number."""
-        most = self.learner.most_features
+        most = self.row_learner.most_features
         for i, event in enumerate(batch.events()):
             if len(event.x) > most:
                 n = len(event.x)
@@ -214,7 +221,7 @@ class Feeder(BatchFeeder):
 
     def checked(self, batch: Batch, labels: LabelColumn | None = None) -> Rows:
         """Return the rows that can be used; give the others to `bad`."""
-        rows = Rows.of(self.learner, batch, labels)
+        rows = Rows.of(self.row_learner, batch, labels)
         usable = rows.are_usable & parts.are_weights(batch)
         if labels is not None:
             usable &= self.usable_labels(labels)
@@ -223,7 +230,7 @@ class Feeder(BatchFeeder):
         for i in np.flatnonzero(~usable).tolist():
             self._reject(rows, i)
         # The names of features that only bad rows have must not reach the model.
-        return rows.reread(self.learner, np.flatnonzero(usable))
+        return rows.reread(self.row_learner, np.flatnonzero(usable))
 
     def scaled(self, rows: Rows, learn: np.ndarray | bool = True) -> tuple[Rows, np.ndarray]:
         """Scale checked rows, and learn them first, or those to `learn`.
@@ -242,8 +249,8 @@ class Feeder(BatchFeeder):
 
     def usable_labels(self, labels: LabelColumn) -> np.ndarray:
         """Return which labels are neither missing nor of a class beyond the most."""
-        known, most = set(self.learner.classes), self.learner.most_classes
-        members_of = self.learner.targets.members_of
+        known, most = set(self.row_learner.classes), self.row_learner.most_classes
+        members_of = self.row_learner.targets.members_of
         for label, _ in labels.present():
             for one in members_of(label):
                 if one is not None and parts.can_be_label(one, known, most):
@@ -267,7 +274,7 @@ class Feeder(BatchFeeder):
             name, value = bad
             self.bad.take(event, "bad feature", f"feature {name!r} is {value}: {fault_of(value)}")
         elif labels is not None:
-            self.bad.take(event, *parts.refused_label(self.learner, labels[i]))
+            self.bad.take(event, *parts.refused_label(self.row_learner, labels[i]))
 
     def _reason(self, event: EventLike, others_have: bool) -> str:
         """Return why an event without a label is refused; looked up for the first one only."""
@@ -295,14 +302,14 @@ class Feeder(BatchFeeder):
             if len(rows) > 1:  # each is predicted after the one before was learnt
                 return self._learn_parts(rows, _each(rows))
             try:
-                further = self._further(self.learner.margins_many(rows.matrix))
+                further = self._further(self.row_learner.margins_many(rows.matrix))
             except FeatureError as error:
                 self._refuse(batch, int(numbers[0]), error)
                 return Pairs()
-        if given is not None and self.learner.observer is not None:
-            self.learner.observer.expect(given.tolist())
+        if given is not None and self.row_learner.observer is not None:
+            self.row_learner.observer.expect(given.tolist())
         try:
-            predicted = self.learner.learn_batch(rows.matrix, labels, rows.weights, rows.ids)
+            predicted = self.row_learner.learn_batch(rows.matrix, labels, rows.weights, rows.ids)
         except FeatureError as error:
             if len(rows) == 1:
                 self._refuse(batch, int(numbers[0]), error)
@@ -325,7 +332,7 @@ class Feeder(BatchFeeder):
         self, batch: Batch, rows: np.ndarray, labels: LabelColumn, guesses: LabelColumn
     ) -> LabelColumn:
         """Return what the predictions for some rows are compared with: the truth, where it is."""
-        found: LabelColumn = self.learner.targets.judged(labels, guesses)
+        found: LabelColumn = self.row_learner.targets.judged(labels, guesses)
         return true_labels(found, batch, self.truth, rows)
 
     # Events, one by one

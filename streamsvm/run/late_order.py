@@ -146,7 +146,7 @@ def learn_in_order(feeder: Feeder, step: LearnInOrder) -> Pairs:
     if in_turns or batch is None or feeder.is_too_wide(batch):
         found.take_one_by_one(step.batches, step.order)
     else:
-        found.take_at_once(feeder.learner, batch, step.order)
+        found.take_at_once(feeder.row_learner, batch, step.order)
     step.hold(found.predicted, found.are_good, found.is_awaited)
     return found.pairs
 
