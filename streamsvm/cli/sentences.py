@@ -18,6 +18,7 @@ from connectors import (
 )
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.labels.given import labels_of_predictions
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.score import SentenceScore
@@ -245,7 +246,7 @@ def tables_of(model: Model, source: Source, score: SentenceScore | None) -> Iter
         yield pa.table({"file": files, **columns}).sort_by("row")
 
 
-def _type_of(learner: Any) -> pa.DataType:
+def _type_of(learner: Learner) -> pa.DataType:
     """Return the type of the labels in a file: text, if they are of several types.
 
     So are concepts: "-" is one, and the universe may have others than those that were learnt.

@@ -21,6 +21,7 @@ from typing import Any
 
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.history import History
+from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.page.sections import Sections
 from streamsvm.page.skeleton import page
 
@@ -100,7 +101,7 @@ class LivePage:
 
     def __init__(
         self,
-        monitor: Any,
+        monitor: TrackingMonitor,
         port: int,
         host: str = "127.0.0.1",
         *,

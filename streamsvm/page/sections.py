@@ -11,6 +11,7 @@ from streamsvm.monitor.figures import ALL, CHARTS, COUNT, OF_RUN, gaps_of
 from streamsvm.monitor.history import History
 from streamsvm.monitor.series import Chart, Records, latency_title
 from streamsvm.monitor.series import charts as charts_of
+from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.page import charts
 from streamsvm.page.confusion import confusion
 from streamsvm.page.regions import Regions
@@ -40,7 +41,7 @@ class Sections:
 
     def __init__(
         self,
-        monitor: Any,
+        monitor: TrackingMonitor,
         figures: Callable[[], Mapping[str, Any]],
         history: History | None,
         values: bool,
@@ -116,7 +117,7 @@ class Sections:
                 _log.warning("the live page: %s cannot be drawn", name, exc_info=True)
 
 
-def _awaited(monitor: Any, last: Mapping[str, Any]) -> str:
+def _awaited(monitor: TrackingMonitor, last: Mapping[str, Any]) -> str:
     """Return when there will be records; empty: there are some."""
     if last:
         return ""

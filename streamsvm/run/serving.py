@@ -149,7 +149,7 @@ class Serving:
         return time.monotonic() - self._moment
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Model:
         """The current copy; it is replaced at the next renewal, and never changed."""
         return self._copy
 

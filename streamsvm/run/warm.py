@@ -154,7 +154,7 @@ def _configurations(
             yield from _by_rows(model, sparse)
 
 
-def _compiled_steps(model: Any, known: Collection[type]) -> list[Any]:
+def _compiled_steps(model: object, known: Collection[type]) -> list[Any]:
     """Return the steps of a pipeline to compile; a pipeline without a known learner as it is."""
     if not isinstance(model, compose.Pipeline):
         return [model]

@@ -15,6 +15,7 @@ from streamsvm.errors import BadEventError, ParameterError
 from streamsvm.run.bad_events import BadEvents, OnError, RefusedEvent
 from streamsvm.run.keyed.models import NOT_OF_EVENT, Answer, KeyedModels
 from streamsvm.run.keyed.standing import Standing
+from streamsvm.run.parts import Model
 
 _N_WITHOUT_TARGET, _MOST_NAMES = 100, 20
 _NUMBERS = {float, int, bool}
@@ -104,7 +105,7 @@ class ModelPerKey:
 
     def __init__(
         self,
-        model: Any,
+        model: Model,
         target: str,
         *,
         features: Sequence[str] | None = None,

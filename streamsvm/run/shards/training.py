@@ -12,7 +12,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.preprocessing.standard_scaler import StandardScaler
-from streamsvm.run.parts import parts_of
+from streamsvm.run.parts import Model, parts_of
 from streamsvm.run.shards.job import Training
 from streamsvm.run.shards.lasvm import LASVMTraining
 from streamsvm.run.shards.linear import LinearTraining
@@ -23,7 +23,7 @@ _KINDS: dict[type, Any] = {LASVMClassifier: LASVMTraining, SVMSGDClassifier: Lin
 
 
 def train_on_shards(
-    model: Any,
+    model: Model,
     path: str | PathLike[str],
     target: str,
     *,
