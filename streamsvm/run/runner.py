@@ -163,6 +163,7 @@ class Run:
         self.report, self.place = RunReport(), Place()
         self.checkpoint, self._will_save = checkpoint, will_save or checkpoint is not None
         self._is_between = False  # whether all rows read so far are learnt
+        self._is_broken = False  # whether it ended within a batch
         self._start = self._compile_start = self._wait_start = 0.0
 
     def _new_feeder(self, late: LateLabels | None) -> BatchFeeder:
@@ -231,18 +232,25 @@ class Run:
         ------
         BadEventError
             An event cannot be used, and `bad_events` raises.
+        RuntimeError
+            The run was executed before, and ended within a batch, by an error or Ctrl-C.
         LabelError
             The target has more than two classes in its first rows and the learner takes two, fewer
             than two in all of them, or more than `max_classes`.
 
         """
         report = self.report
+        if self._is_broken:
+            raise RuntimeError(
+                "this run ended while it took a batch, of which a part may be learnt: make a new "
+                "Run, with a new source; with a checkpoint it goes on from there"
+            )
         self._begin()
         failure: BaseException | None = None
         try:
             self._read_all()
         except BaseException as error:
-            failure = error
+            failure, self._is_broken = error, not self._is_between
             if isinstance(error, Exception) and self._is_between and self.checkpoint is not None:
                 # The source failed: what was learnt is kept, if that can be written.
                 try:

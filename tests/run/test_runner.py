@@ -422,3 +422,25 @@ def test_weights_that_are_none_are_bad_events():
         assert report.learnt == 45 and list(model.feature_names) == ["a"]
         assert sorted(letter["position"]["row"] for letter in letters) == [3, 5, 7, 9, 11]
         assert all("weight" in letter["reason"] for letter in letters)
+
+
+@pytest.mark.parametrize("delay", [None, 15])
+def test_a_run_that_ended_within_a_batch_is_not_executed_again(delay, monkeypatch):
+    batches, learn = iter(range(10)), LASVMClassifier.learn_batch
+
+    def interrupted(self, *values, **more):
+        if next(batches) == 3:
+            raise KeyboardInterrupt
+        return learn(self, *values, **more)
+
+    monkeypatch.setattr(LASVMClassifier, "learn_batch", interrupted)
+    rows = pa.table({"a": np.arange(160.0) % 7, "y": np.arange(160) % 7 > 3})
+    late, model = None if delay is None else LateLabels(delay=delay), LASVMClassifier()
+    run = Run(ArrowSource(rows, "y", batch_size=20), model, late=late)
+    with pytest.raises(KeyboardInterrupt):
+        run.execute()
+    learnt = model.n_examples
+    # The rest of that batch would be missing, and simulated labels would come too early.
+    with pytest.raises(RuntimeError, match="make a new Run"):
+        run.execute()
+    assert model.n_examples == learnt == 60 - (delay or 0)
