@@ -16,9 +16,8 @@ from streamsvm.cli.parser import Parser, whole
 from streamsvm.confidence.comparison import decision_in_words, difference_in_words
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
-from streamsvm.monitor.watched import Reported
+from streamsvm.monitor.watched import Model, Reported
 from streamsvm.run.adapters import adapter_of, unwrapped
-from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import are_sentences
 
 WARM_UP: dict[str, Any] = {

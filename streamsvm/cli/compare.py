@@ -22,8 +22,7 @@ from streamsvm.cli.topics import TOPIC, check_file_or_topic
 from streamsvm.confidence.comparison import decision_in_words
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
-from streamsvm.monitor.watched import Reported
-from streamsvm.run.parts import Model
+from streamsvm.monitor.watched import Model, Reported
 from streamsvm.run.report import RunReport
 from streamsvm.support.printing import printable
 

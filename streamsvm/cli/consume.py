@@ -21,8 +21,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import BagTargets
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files.container import steps_of
+from streamsvm.monitor.watched import Model
 from streamsvm.run.adapters import adapter_of, unwrapped
-from streamsvm.run.parts import Model
 
 _MESSAGES = TOPIC | {
     "--brokers HOST:PORT,...": dict(required=True, help=TOPIC["--brokers HOST:PORT,..."]),

@@ -15,9 +15,10 @@ from streamsvm.confidence.sequence import share_interval
 from streamsvm.errors import StreamSVMError
 from streamsvm.labels.class_labels import shown
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.monitor.watched import Model
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.adapters import unwrapped
-from streamsvm.run.parts import MappedScaler, Model, parts_of
+from streamsvm.run.parts import MappedScaler, parts_of
 from streamsvm.run.rows import labels_of, margins_of, true_labels
 from streamsvm.run.sentence_feeder import are_sentences
 

@@ -24,8 +24,8 @@ from streamsvm.cli.parser import Group, Parser, add_table, limit, positive, say,
 from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.learners.bases.registry import RegisteredLearner, registered_learners
 from streamsvm.model_files.container import steps_of
+from streamsvm.monitor.watched import Model
 from streamsvm.run.adapters import adapter_of
-from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.run.warm import KERNELS
 from streamsvm.selection.asking import STRATEGIES

@@ -25,7 +25,7 @@ from streamsvm.cli.sentences import (
 from streamsvm.cli.sources import FILES, PARSE_NUMBERS, open_source
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.model_files.container import load
-from streamsvm.run.parts import Model
+from streamsvm.monitor.watched import Model
 from streamsvm.support.printing import printable
 
 _OPTIONS: dict[str, Any] = {

@@ -15,8 +15,9 @@ from streamsvm.cli.parser import say, split
 from streamsvm.cli.sources import texts_from
 from streamsvm.errors import ModelFileError, ParameterError
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.monitor.watched import Model
 from streamsvm.run.adapters import adapter_of, unwrapped
-from streamsvm.run.parts import MappedScaler, Model, parts_of
+from streamsvm.run.parts import MappedScaler, parts_of
 from streamsvm.run.rows import further_of, probabilities_of
 
 Opener = Callable[..., TabularSource]

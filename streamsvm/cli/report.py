@@ -24,9 +24,8 @@ from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.labels.counted_sets import sets_in_words
 from streamsvm.monitor.figures import WORRY
 from streamsvm.monitor.record import cache_hits
-from streamsvm.monitor.watched import Reported
+from streamsvm.monitor.watched import Model, Reported
 from streamsvm.run.advice import advice_of
-from streamsvm.run.parts import Model
 from streamsvm.run.report import RunReport, largest
 from streamsvm.selection.answering import answers_in_words
 from streamsvm.support.printing import printable

@@ -22,10 +22,10 @@ from streamsvm.cli.parser import label_of, number, number_or_share, number_or_ti
 from streamsvm.cli.report import conclude
 from streamsvm.cli.screen import Screen
 from streamsvm.errors import ParameterError
+from streamsvm.monitor.watched import Model
 from streamsvm.run.bad_events import BadEvents, OnError
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
-from streamsvm.run.parts import Model
 from streamsvm.run.report import Progress
 from streamsvm.run.runner import Run
 from streamsvm.support.printing import printable

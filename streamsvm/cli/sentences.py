@@ -22,9 +22,9 @@ from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.score import SentenceScore
+from streamsvm.monitor.watched import Model
 from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.run.bad_events import BadEvents
-from streamsvm.run.parts import Model
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.structured import Chain, ConceptLabeler, MeaningScore, OSPASParser, as_text

@@ -15,7 +15,7 @@ from connectors.payloads import avro, flatten, framed
 from streamsvm.cli.parser import whole
 from streamsvm.cli.predictions import features_of
 from streamsvm.errors import ParameterError
-from streamsvm.run.parts import Model
+from streamsvm.monitor.watched import Model
 
 _CONNECT_SECONDS = 15.0
 

@@ -22,7 +22,7 @@ from streamsvm.monitor.rates import Metrics, Rates
 from streamsvm.monitor.record import record_of
 from streamsvm.monitor.sample import NEVER, ReservoirSample
 from streamsvm.monitor.score import Bounds, Score
-from streamsvm.monitor.watched import learner_of
+from streamsvm.monitor.watched import Model, learner_of
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.interruptions import Changes
 
@@ -106,7 +106,7 @@ class TrackingMonitor:
 
     def __init__(
         self,
-        model: Any,
+        model: Model,
         every: int = 1000,
         metrics: Any = None,
         sample: int = 50,

@@ -12,6 +12,19 @@ from streamsvm.solvers.gap import KeptGap
 from streamsvm.support.rows import Rows
 
 
+class Model(Protocol):
+    """A model as runs take it: a learner of this package, a wrapper, or any River classifier."""
+
+    def learn_one(self, x: Any, y: Any, /) -> Any:
+        """Learn an event."""
+
+    def predict_one(self, x: Any, /) -> Any:
+        """Return what is predicted for an event."""
+
+    def predict_proba_one(self, x: Any, /) -> Any:
+        """Return {label: probability} of an event."""
+
+
 class Reported:
     """What runs, their reports and monitors ask of each learner, of rows and of sentences.
 

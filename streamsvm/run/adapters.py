@@ -20,8 +20,8 @@ from streamsvm.learners.compare import Compare
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.learners.selective import Selective
 from streamsvm.model_files.container import steps_of
+from streamsvm.monitor.watched import Model
 from streamsvm.run import parts
-from streamsvm.run.parts import Model
 from streamsvm.selection.answering import Answer, GivenAnswer
 
 RiverEvent = dict[Any, Any]

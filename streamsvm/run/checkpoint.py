@@ -39,8 +39,8 @@ from streamsvm.errors import (
 from streamsvm.model_files import codec, replacing
 from streamsvm.model_files import container as model_file
 from streamsvm.model_files.json_values import checked
+from streamsvm.monitor.watched import Model
 from streamsvm.run.checkpoint_lock import CheckpointLock
-from streamsvm.run.parts import Model
 from streamsvm.support.kept import Kept
 
 _log = logging.getLogger(__name__)

@@ -23,11 +23,11 @@ from streamsvm.labels.given import labels_of_predictions
 from streamsvm.labels.label_column import MISSING, LabelColumn, Pairs
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
+from streamsvm.monitor.watched import Model
 from streamsvm.run import parts
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.bad_events import BadEvents, EventLike, fault_in
 from streamsvm.run.batch_feeder import BatchFeeder, Predicted
-from streamsvm.run.parts import Model
 from streamsvm.run.rows import (
     Rows,
     event_of,

@@ -13,12 +13,12 @@ from connectors.kafka.record_ids import id_of_key
 from streamsvm.learners.bases.kernel.unlearning import Unlearned
 from streamsvm.model_files import container, replacing
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.monitor.watched import Model
 from streamsvm.run import checkpoint
 from streamsvm.run.checkpoint import Values, arrays_of, named_for
 from streamsvm.run.checkpoint_lock import CheckpointLock
 from streamsvm.run.group_labels import GroupLabels
 from streamsvm.run.late_labels import LateLabels
-from streamsvm.run.parts import Model
 from streamsvm.run.requests import learner_of, unlearn
 from streamsvm.support.declaration import NamedArrays
 

@@ -27,10 +27,11 @@ from streamsvm.models.kernel.kernel_model import KernelModel
 from streamsvm.models.kernel.lasvm_solver import PairsSolver
 from streamsvm.models.outputs import Scores
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.monitor.watched import Model
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.onnx_graph import Graph
-from streamsvm.run.parts import MappedScaler, Model, parts_of
+from streamsvm.run.parts import MappedScaler, parts_of
 from streamsvm.solvers.adaptive import combination
 from streamsvm.solvers.lasvm_pairs.problems import REST
 from streamsvm.support.locked import guarded

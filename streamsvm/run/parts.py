@@ -4,7 +4,7 @@ import inspect
 from collections import Counter
 from collections.abc import Collection
 from itertools import chain
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from river import compose
@@ -20,6 +20,7 @@ from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.model_files.json_values import as_json
+from streamsvm.monitor.watched import Model
 from streamsvm.preprocessing.feature_map import FeatureMap
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
@@ -33,19 +34,6 @@ AnyMatrix = Matrix | SparseMatrix
 
 _MAPS = RandomFourierFeatures, Nystroem, RankBits
 _LEAST_LABELS, _MOST_ERRORS = 20, 0.1
-
-
-class Model(Protocol):
-    """A model as runs take it: a learner of this package, a wrapper, or any River classifier."""
-
-    def learn_one(self, x: Any, y: Any, /) -> Any:
-        """Learn an event."""
-
-    def predict_one(self, x: Any, /) -> Any:
-        """Return what is predicted for an event."""
-
-    def predict_proba_one(self, x: Any, /) -> Any:
-        """Return {label: probability} of an event."""
 
 
 class MappedScaler:

@@ -11,10 +11,10 @@ from connectors.sentences import SentenceBatch
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.model_files.container import steps_of
+from streamsvm.monitor.watched import Model
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.batch_feeder import BatchFeeder, Predicted
-from streamsvm.run.parts import Model
 from streamsvm.run.sentence_feeder import (
     ScoredSentences,
     SentenceFeeder,

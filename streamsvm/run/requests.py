@@ -14,8 +14,8 @@ from streamsvm.learners.bases.kernel.unlearning import Unlearned
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.monitor.watched import Model
 from streamsvm.run.adapters import adapter_of
-from streamsvm.run.parts import Model
 from streamsvm.support.kept import Kept
 
 

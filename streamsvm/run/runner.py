@@ -17,6 +17,7 @@ from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.score import Score
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.monitor.watched import Model
 from streamsvm.run import parts
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.asking_feeder import AskingFeeder
@@ -27,7 +28,6 @@ from streamsvm.run.feeder import Feeder
 from streamsvm.run.group_labels import GroupLabels
 from streamsvm.run.late_labels import LateLabels, steps
 from streamsvm.run.late_order import learn_in_order
-from streamsvm.run.parts import Model
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.report import Progress, RunReport, peak_memory
 from streamsvm.run.requests import Requests

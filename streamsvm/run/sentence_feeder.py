@@ -12,9 +12,9 @@ from streamsvm.labels.given import Given, labels_of_predictions
 from streamsvm.labels.label_column import LabelColumn, Pairs
 from streamsvm.learners.conformal_sets import ConformalSets
 from streamsvm.model_files.container import steps_of
+from streamsvm.monitor.watched import Model
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.batch_feeder import BatchFeeder, Predicted
-from streamsvm.run.parts import Model
 from streamsvm.structured import (
     Chain,
     ChunkScore,

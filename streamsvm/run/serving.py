@@ -11,9 +11,9 @@ from streamsvm.learners.bases.kernel.unlearning import Unlearned
 from streamsvm.learners.bases.row_learner import RowLearner
 from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.tracker import TrackingMonitor
+from streamsvm.monitor.watched import Model
 from streamsvm.run import requests
 from streamsvm.run.adapters import adapter_of, unwrapped
-from streamsvm.run.parts import Model
 from streamsvm.selection.answering import Answer
 
 

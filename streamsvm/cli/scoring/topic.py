@@ -36,8 +36,8 @@ from streamsvm.cli.topics import (
 from streamsvm.errors import ParameterError
 from streamsvm.labels.label_column import objects
 from streamsvm.model_files.container import load
+from streamsvm.monitor.watched import Model
 from streamsvm.run.adapters import adapter_of
-from streamsvm.run.parts import Model
 from streamsvm.run.rows import further_of, probabilities_of
 from streamsvm.support.printing import printable
 

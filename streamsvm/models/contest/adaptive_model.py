@@ -667,7 +667,7 @@ class AdaptiveModel(Model):
                 return Member(FIRST, self._known(self.settings.as_first(factors, model, False)))
             new = self.new_first(factors)
             if new.preparation.trial is not None:
-                new.preparation.trial.only_at(1 << (len(older.classes).bit_length() - 1))
+                new.preparation.trial.only_at(len(older.classes))
             return Member(FIRST, new)
         if is_alike:
             gamma = model.kernel.gamma

@@ -211,5 +211,5 @@ class Trial(KeptExamples):
         self._first = max(FIRST, 1 << (n.bit_length() - 1))
 
     def only_at(self, n: int) -> None:
-        """Let there be one trial only, after n examples, a power of two."""
-        self._first = self._last = n
+        """Let there be one trial only, after n examples, or the power of two before."""
+        self._first = self._last = 1 << (n.bit_length() - 1)

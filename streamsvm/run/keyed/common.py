@@ -13,9 +13,9 @@ from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.conformal_sets import has_probabilities
 from streamsvm.learners.incremental_regressor import IncrementalSVMRegressor
 from streamsvm.model_files import container
+from streamsvm.monitor.watched import Model
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.keyed.records import Generation
-from streamsvm.run.parts import Model
 
 SEED = 0
 """The seed of learners that have none: a model that is learnt again must not draw anew."""

@@ -21,12 +21,12 @@ from streamsvm.errors import (
 )
 from streamsvm.model_files import container
 from streamsvm.model_files.json_values import as_json
+from streamsvm.monitor.watched import Model
 from streamsvm.run import parts
 from streamsvm.run.keyed import key_log, records
 from streamsvm.run.keyed.common import CommonModels
 from streamsvm.run.keyed.key_log import KeyLog
 from streamsvm.run.keyed.records import Entry, Generation, KeyState, Position
-from streamsvm.run.parts import Model
 
 LEAST_LOG_BYTES = 16 * 1024
 """The log of a small model may be so long: 200 events, which are learnt again to restore it."""

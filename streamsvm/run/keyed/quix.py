@@ -12,10 +12,10 @@ from connectors.batch import Position, Reject, shown
 from connectors.errors import NotReadableError
 from connectors.one_hot import one_hot
 from streamsvm.errors import BadEventError, ParameterError
+from streamsvm.monitor.watched import Model
 from streamsvm.run.bad_events import BadEvents, OnError, RefusedEvent
 from streamsvm.run.keyed.models import NOT_OF_EVENT, Answer, KeyedModels
 from streamsvm.run.keyed.standing import Standing
-from streamsvm.run.parts import Model
 
 _N_WITHOUT_TARGET, _MOST_NAMES = 100, 20
 _NUMBERS = {float, int, bool}

@@ -11,8 +11,9 @@ from streamsvm._parameter_checks import LARGEST_SIZE, check_positive, check_whol
 from streamsvm.errors import ParameterError
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.learners.sgd import SVMSGDClassifier
+from streamsvm.monitor.watched import Model
 from streamsvm.preprocessing.standard_scaler import StandardScaler
-from streamsvm.run.parts import Model, parts_of
+from streamsvm.run.parts import parts_of
 from streamsvm.run.shards.job import Training
 from streamsvm.run.shards.lasvm import LASVMTraining
 from streamsvm.run.shards.linear import LinearTraining
