@@ -39,7 +39,6 @@ from streamsvm.learners.bases.kernel.support_vectors import (
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.learner import LOOKS
 from streamsvm.learners.bases.registry import register_learner
-from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.models.kernel import finishing
 from streamsvm.models.kernel.ambiguous_solver import (
     AmbiguousSolver,
@@ -47,7 +46,7 @@ from streamsvm.models.kernel.ambiguous_solver import (
 )
 from streamsvm.models.model import Kernel
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.monitor.learnt import learnt_one
+from streamsvm.monitor.learnt import TrainingObserver, learnt_one
 from streamsvm.solvers.ambiguous import blocks
 from streamsvm.support.locked import locked
 from streamsvm.support.rows import Rows, shape

@@ -1,11 +1,12 @@
-"""Examples that were learnt, as a learner tells its monitor of them."""
+"""Examples that were learnt, and the interface by which a learner tells its monitor of them."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from streamsvm.support.interruptions import Changes
 from streamsvm.support.rows import Rows
 
 
@@ -36,3 +37,32 @@ def learnt_one(
     margins, numbers = np.array([margin]), np.array([n])
     classes, weights = np.array([number]), np.array([float(weight)])
     return Learnt(x, classes, [label], [predicted], margins, weights, numbers, seconds)
+
+
+class TrainingObserver(Protocol):
+    """A monitor, as a learner sees it: it is told of every example learnt."""
+
+    asks_probabilities: bool
+    """Whether it must be told before the calibration learns a margin; then no fast path is used."""
+
+    def learnt(self, learnt: Learnt) -> None:
+        """Take note of n examples that were just learnt."""
+
+    def note(self, label: Any, predicted: Any, seconds: float) -> bool:
+        """Count one example; False: it was not counted, and `learnt` must be called."""
+        return False
+
+    def wanted(self) -> int:
+        """Return how many examples to learn, at most, before the next call of `learnt`."""
+        return 1 << 62
+
+    def expect(self, predicted: list[Any]) -> None:
+        """Take the labels that were predicted earlier for the next examples to be learnt."""
+        return
+
+    def without(self, numbers: np.ndarray, columns: np.ndarray | None) -> Changes:
+        """Return what changes as the learner takes examples back, and keeps these columns.
+
+        None: all columns. The caller makes the change in one step with that of the learner.
+        """
+        return {}, {}

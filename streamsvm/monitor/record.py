@@ -5,51 +5,57 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from streamsvm.monitor import gap
-from streamsvm.monitor.watched import Reported
+from streamsvm.monitor.history import History
+from streamsvm.monitor.mean_gap import SeenGap
+from streamsvm.monitor.rates import Metrics, Rates
+from streamsvm.monitor.sample import ReservoirSample
+from streamsvm.monitor.score import Score
+from streamsvm.monitor.watched import DualLearner, Model, PrimalLearner, Reported
 
 
-def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
+class Measuring(Protocol):
+    """A monitor, as its records ask for it."""
+
+    model: Model
+    learner: Reported
+    sample: int
+    n_before: int
+    passed_by: ReservoirSample
+    history: History
+    seen: SeenGap
+    score: Score
+    metrics: Metrics
+    rates: Rates
+
+    def sampled(self) -> ReservoirSample | None:
+        """Return the sample of examples left out, if the gap is about them, too."""
+
+
+def record_of(monitor: Measuring, n: int, n_sampled: int) -> dict[str, Any]:
     """Measure a monitor whose buffers are empty, after n examples; return the record.
 
     At most `n_sampled` examples are drawn; the values have the names of `TrackingMonitor.get`.
     """
-    learner, sample, n_before = monitor.learner, monitor.passed_by, monitor.n_before
+    learner = monitor.learner
     record: dict[str, Any] = {"n_examples": n}
     if (n_vectors := learner.n_support_vectors) is not None:
         record["n_support_vectors"] = n_vectors
     if learner.has_dual:
-        bounded = learner.at_bound() if learner.n_examples else np.zeros(0, bool)
-        n_bounded = int(np.count_nonzero(bounded))
-        record |= {"n_free": len(bounded) - n_bounded, "n_bounded": n_bounded, "dual": learner.dual}
-        # Drawn by the number of examples, not by what was recorded before.
-        draws = random.Random(n)
-        # Only on demand: each record of the history would cost as much as learning.
-        n_of_reserve = gap.MOST_OF_RESERVE if n_sampled > monitor.sample else monitor.sample
-        about = monitor.sampled()
-        record |= gap.measured(learner, about, n_sampled, n_before, draws, n_of_reserve)
-        if learner.covers in ("merged", "problems"):
-            # Merged vectors are no examples, and examples that a problem left out are not counted:
-            # of the stream's gap nothing is known.
-            record |= dict.fromkeys(gap.OF_STREAM)
-        if learner.covers == "merged":
-            record |= gap.stream_objective(learner, sample, n_sampled, draws)
+        record |= _gap_of(monitor, n, n_sampled)
     elif learner.takes != "rows":
         record |= learner.figures
     elif learner.n_drifts is None:
-        record["objective"] = gap.sampled_objective(learner, sample)
+        primal = cast(PrimalLearner, learner)
+        record["objective"] = gap.sampled_objective(primal, monitor.passed_by)
     if learner.n_drifts is not None:
         record |= {"n_drifts": learner.n_drifts, "last_drift": learner.last_drift}
-    if hasattr(learner, "regret_bound"):
-        loss = learner.mean_loss
-        record |= {
-            "mean_loss": loss,
-            "regret_bound": None if loss is None else learner.regret_bound,
-        }
+    if (loss := learner.mean_loss) is not None:
+        record |= {"mean_loss": loss, "regret_bound": learner.regret_bound}
     seen = monitor.seen.values(learner.looks)
     # Only here it is about the examples that the gap is about.
     certifies = learner.has_dual and learner.covers == "kept"
@@ -59,7 +65,7 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
         record["averaged_gap"] = _mean_gap(monitor.history.records, n, record.get("gap"))
     record |= seen
     papers = learner.papers_certificate
-    record["certificate_papers"] = None if papers is None or n_before else papers.value
+    record["certificate_papers"] = None if papers is None or monitor.n_before else papers.value
     record["kappa"] = learner.kappa
     if learner.waiting is not None:
         record["n_seen"] = learner.waiting.n_seen
@@ -71,6 +77,31 @@ def record_of(monitor: Any, n: int, n_sampled: int) -> dict[str, Any]:
             record |= getattr(monitor.model, name).figures()
     record |= monitor.score.figures() | monitor.metrics.get()
     return record | monitor.rates.get() | _work_of(learner)
+
+
+def _gap_of(monitor: Measuring, n: int, n_sampled: int) -> dict[str, Any]:
+    """Return the figures of a learner with a dual."""
+    learner, covers = cast(DualLearner, monitor.learner), monitor.learner.covers
+    bounded = learner.at_bound() if learner.n_examples else np.zeros(0, bool)
+    n_bounded = int(np.count_nonzero(bounded))
+    found: dict[str, Any] = {
+        "n_free": len(bounded) - n_bounded,
+        "n_bounded": n_bounded,
+        "dual": learner.dual,
+    }
+    # Drawn by the number of examples, not by what was recorded before.
+    draws = random.Random(n)
+    # Only on demand: each record of the history would cost as much as learning.
+    n_of_reserve = gap.MOST_OF_RESERVE if n_sampled > monitor.sample else monitor.sample
+    about = monitor.sampled()
+    found |= gap.measured(learner, about, n_sampled, monitor.n_before, draws, n_of_reserve)
+    if covers in ("merged", "problems"):
+        # Merged vectors are no examples, and examples that a problem left out are not counted:
+        # of the stream's gap nothing is known.
+        found |= dict.fromkeys(gap.OF_STREAM)
+    if covers == "merged":
+        found |= gap.stream_objective(learner, monitor.passed_by, n_sampled, draws)
+    return found
 
 
 def _mean_gap(records: list[dict[str, Any]], n: int, now: float | None) -> float | None:

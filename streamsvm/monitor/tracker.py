@@ -290,7 +290,7 @@ class TrackingMonitor:
 
     def _is_current(self) -> bool:
         """Tell whether the last record is of the present model; `finish` changes it, too."""
-        dual = self.learner.dual if self.learner.has_dual else None
+        dual = getattr(self.learner, "dual", None) if self.learner.has_dual else None
         same: bool = self._last["n_examples"] == self._n and self._last.get("dual") == dual
         return same
 

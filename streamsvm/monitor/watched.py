@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from streamsvm.errors import ParameterError
 from streamsvm.monitor.certificate import Certificate, Looks
+from streamsvm.monitor.learnt import TrainingObserver
 from streamsvm.solvers.gap import KeptGap
 from streamsvm.support.rows import Rows
 
@@ -40,6 +42,12 @@ class Reported:
     can_be_watched = True
     """Whether a monitor has something to measure."""
 
+    observer: TrainingObserver | None = None
+    """The monitor that is told of each example learnt."""
+
+    chunk = 1000
+    """Number of rows that a run learns before it checks the time and for Ctrl-C."""
+
     tau: float | None = None
     """At the optimum of the examples kept, `delta` is at most this."""
 
@@ -52,6 +60,10 @@ class Reported:
     @property
     def n_examples(self) -> int:
         """How many examples were learnt."""
+        raise NotImplementedError
+
+    def probabilities_of(self, margin: Any) -> dict[Any, float]:
+        """Return {label: calibrated probability} at a margin, or at a list of scores, of a row."""
         raise NotImplementedError
 
     @property
@@ -114,8 +126,20 @@ class Reported:
         """How often a drift was noticed; None: the learner does not look for drifts."""
 
     @property
+    def last_drift(self) -> int | None:
+        """The last example before the latest drift was noticed; 0: none was."""
+
+    @property
     def drifts(self) -> str | None:
         """The drifts noticed so far, in words."""
+
+    @property
+    def mean_loss(self) -> float | None:
+        """The mean loss of the examples, each before it was learnt, where its regret is bounded."""
+
+    @property
+    def regret_bound(self) -> float | None:
+        """By how much that exceeds the mean loss of the best weights of the present norm."""
 
     @property
     def covers(self) -> str:
@@ -141,6 +165,14 @@ class Reported:
         """The share of steps that changed nothing."""
 
 
+@runtime_checkable
+class Finishing(Protocol):
+    """A learner that can go to the optimum of the examples kept."""
+
+    def finish(self, *, progress: Callable[[float, int], None] | None) -> Any:
+        """Go there; `progress` is told delta and the number of support vectors."""
+
+
 class PrimalLearner(Protocol):
     """A learner without dual coefficients: the monitor follows its primal objective."""
 
@@ -156,6 +188,9 @@ class DualLearner(Protocol):
     """A learner with dual coefficients: the monitor follows its duality gap."""
 
     window: int | None
+
+    def at_bound(self) -> np.ndarray:
+        """Return which coefficients are at a bound, bool (n,)."""
 
     @property
     def n_examples(self) -> int:
@@ -189,7 +224,7 @@ class DualLearner(Protocol):
         """Return the loss of each margin, of examples of these classes, given by number."""
 
 
-def learner_of(model: object) -> Any:
+def learner_of(model: object) -> Reported:
     """Return the learner at the end of a model: itself, or the last step of a River pipeline.
 
     Raises `ParameterError` for the classes of others, and for those that have no gap.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
 
+from streamsvm.monitor.watched import Model, Reported
 from streamsvm.page.confusion import told_apart
 from streamsvm.support.printing import escape
 
@@ -14,6 +16,20 @@ _SIDE = 48
 _SIZE = 336
 _MOST_LABELS = 8
 _MOST_POINTS = 200
+
+
+@runtime_checkable
+class Kernelized(Protocol):
+    """A learner with support vectors, as its picture asks for it."""
+
+    lock: AbstractContextManager[Any]
+    targets: Any  # its labels
+
+    def margins_many(self, x: Any, /) -> np.ndarray:
+        """Return the margins of n rows."""
+
+    def support_vectors(self) -> Any:
+        """Return the support vectors, with their `rows`."""
 
 
 class Regions:
@@ -25,7 +41,7 @@ class Regions:
     rounded, so that its ends are no event's values. `values`: draw some support vectors, too.
     """
 
-    def __init__(self, model: Any, learner: Any, values: bool = False) -> None:
+    def __init__(self, model: Model, learner: Reported, values: bool = False) -> None:
         self._learner, self._values = learner, values
         has_steps = len(getattr(model, "steps", ())) > 1
         self._scaled = ", after the steps before the learner" if has_steps else ""
@@ -67,6 +83,7 @@ class Regions:
 
     def _predicted(self, grid: pa.Table) -> list[Any]:
         """Return the labels predicted for rows; not as Arrow, which mixed labels cannot be."""
+        assert isinstance(self._learner, Kernelized)
         with self._learner.lock:
             labels = self._learner.targets.labels_of(self._learner.margins_many(grid))
         found: list[Any] = labels.tolist()
@@ -75,7 +92,7 @@ class Regions:
     def _look(self) -> bool:
         """Choose the box, again when the vectors have become many more or fewer."""
         n = self._learner.n_support_vectors or 0
-        if n < 10 or not hasattr(self._learner, "support_vectors"):
+        if n < 10 or not isinstance(self._learner, Kernelized):
             return False
         if self._values or not 0.8 * self._n <= n <= 1.25 * self._n:
             rows = self._learner.support_vectors().rows

@@ -20,7 +20,7 @@ from streamsvm.labels.label_column import MISSING, LabelColumn
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.model_files.json_values import as_json
-from streamsvm.monitor.watched import Model
+from streamsvm.monitor.watched import Model, Reported
 from streamsvm.preprocessing.feature_map import FeatureMap
 from streamsvm.preprocessing.nystroem import Nystroem
 from streamsvm.preprocessing.random_fourier import RandomFourierFeatures
@@ -116,7 +116,7 @@ def matrix_of(learner: Learner, features: Any, n: int) -> AnyMatrix:
 
 
 def check_target(
-    labels: LabelColumn, learner: Learner | None, may_have_errors: bool = False
+    labels: LabelColumn, learner: Reported | None, may_have_errors: bool = False
 ) -> None:
     """Refuse a target whose first labels have more classes than the learner takes.
 
@@ -124,7 +124,7 @@ def check_target(
     further classes are more than a tenth of at least 20 labels.
     """
     classes = [label for label, _ in labels.present()]
-    most = None if learner is None else learner.most_classes
+    most = getattr(learner, "most_classes", None)
     if most is not None and 2 < most < len(classes):
         raise LabelError(f"the label {too_many_classes(classes[most], most)}")
     if may_have_errors:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,7 +19,21 @@ from streamsvm.run.adapters import adapter_of
 from streamsvm.support.kept import Kept
 
 
-def learner_of(model: Model) -> Any:
+@runtime_checkable
+class Unlearning(Protocol):
+    """A learner that can take examples back."""
+
+    def learn_many(self, X: Any, y: Any, /, *, ids: Any) -> Any:
+        """Learn the rows of a batch by their ids."""
+
+    def keeps(self, ids: np.ndarray) -> np.ndarray:
+        """Return of which ids something is kept, bool (n,)."""
+
+    def unlearn(self, ids: Iterable[int]) -> Unlearned:
+        """Take examples back."""
+
+
+def learner_of(model: Model) -> Unlearning:
     """Return the learner in a model that can take examples back.
 
     ParameterError: it cannot; the message names those that can.
@@ -28,7 +42,7 @@ def learner_of(model: Model) -> Any:
     if (reason := adapter_of(model).refuses_ids) is not None:
         raise ParameterError(reason)
     learner = steps_of(model)[-1]
-    if not hasattr(learner, "unlearn"):
+    if not isinstance(learner, Unlearning):
         able = (known.cls.__name__ for known in registered_learners() if can_forget(known.cls))
         name = type(learner).__name__
         name += " without a kernel" if can_forget(type(learner)) else ""
@@ -46,8 +60,7 @@ def unlearn(model: Model, ids: Iterable[int]) -> Unlearned:
 
     Returns what the learner returns: ids `removed` and `not_kept`, and the `gap` now.
     """
-    found: Unlearned = learner_of(model).unlearn(list(dict.fromkeys(ids)))
-    return found
+    return learner_of(model).unlearn(list(dict.fromkeys(ids)))
 
 
 class Requests(Kept):

@@ -17,7 +17,7 @@ from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files.container import steps_of
 from streamsvm.monitor.score import Score
 from streamsvm.monitor.tracker import TrackingMonitor
-from streamsvm.monitor.watched import Model
+from streamsvm.monitor.watched import Finishing, Model, Reported
 from streamsvm.run import parts
 from streamsvm.run.adapters import adapter_of
 from streamsvm.run.asking_feeder import AskingFeeder
@@ -143,9 +143,9 @@ class Run:
         if truth is not None:
             self.feeder.truth = parts.checked_truth(source, truth)
         # A monitor makes its records at the ends of chunks.
-        chunk = (self.learner or Learner).chunk
+        chunk = (self.learner or Reported).chunk
         self._chunk = chunk if self.monitor is None else min(chunk, self.monitor.every)
-        if finish and not hasattr(self.learner, "finish"):
+        if finish and not isinstance(self.learner, Finishing):
             raise ParameterError(
                 f"finish={finish}: {type(self.learner or self.model).__name__} cannot; that is for "
                 "LASVM, averaged tracking and LaRank"
@@ -192,7 +192,7 @@ class Run:
             )
 
     @property
-    def learner(self) -> Any:
+    def learner(self) -> Reported | None:
         """The learner in use."""
         return self.feeder.learner
 
@@ -524,6 +524,7 @@ class Run:
 
         try:
             self._say_phase("finishing")
+            assert isinstance(self.learner, Finishing)
             self.learner.finish(progress=progress)
             self.report.finished = True
         except KeyboardInterrupt:

@@ -167,6 +167,6 @@ class TokenSetsFeeder(SentenceFeeder):
         return super().judged(batch, labels_of_predictions(predicted))
 
 
-def are_sentences(model: Model) -> bool:
+def are_sentences(model: object) -> bool:
     """Tell whether a model learns sentences: `feeder_of` has the feeder, `Feeder` is for others."""
     return isinstance(steps_of(model)[-1], StructuredLearner)

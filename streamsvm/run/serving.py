@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Protocol, cast
 
 from streamsvm.errors import ParameterError
 from streamsvm.features.schema import Schema
@@ -15,6 +15,22 @@ from streamsvm.monitor.watched import Model
 from streamsvm.run import requests
 from streamsvm.run.adapters import adapter_of, unwrapped
 from streamsvm.selection.answering import Answer
+
+
+class Served(Model, Protocol):
+    """A copy of a model; what a model has not raises as it does there."""
+
+    def predict_many(self, X: Any, /) -> Any:
+        """Return the labels predicted for the rows of a batch."""
+
+    def predict_proba_many(self, X: Any, /) -> Any:
+        """Return the probabilities of the rows of a batch."""
+
+    def predict_set_one(self, x: Any, /) -> tuple[Any, ...]:
+        """Return the set of an event."""
+
+    def predict_set_many(self, X: Any, /) -> list[tuple[Any, ...]]:
+        """Return the sets of the rows of a batch."""
 
 
 def _schema_of(model: Model) -> Schema | None:
@@ -74,7 +90,7 @@ class Serving:
         # River's models are not thread-safe; learners of this package have locks of their own.
         self._lock = threading.Lock()
         self._renewing = threading.Lock()
-        self._copy: Any = self._adapter.serving_copy()
+        self._copy = self._copied()
         self._moment = time.monotonic()
 
     def refresh(self, progress: object = None) -> bool:
@@ -97,9 +113,12 @@ class Serving:
             self._renew()
         return True
 
+    def _copied(self) -> Served:
+        return cast(Served, self._adapter.serving_copy())
+
     def _renew(self) -> None:
         # One assignment: a prediction under way keeps the copy that it began with.
-        found = self._adapter.serving_copy()
+        found = self._copied()
         if (schema := _schema_of(found)) is not None and (
             own := _schema_of(self._copy)
         ) is not None:
@@ -184,14 +203,12 @@ class Serving:
         an interval.
         """
         with self._lock:
-            found: tuple[Any, ...] = self._copy.predict_set_one(x)
-            return found
+            return self._copy.predict_set_one(x)
 
     def predict_set_many(self, X: Any) -> list[tuple[Any, ...]]:
         """Return the sets of the rows of a batch: see `predict_set_one`."""
         with self._lock:
-            found: list[tuple[Any, ...]] = self._copy.predict_set_many(X)
-            return found
+            return self._copy.predict_set_many(X)
 
     def predict_many(self, X: Any) -> Any:
         """Return the labels predicted for the rows of a batch."""

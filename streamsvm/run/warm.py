@@ -6,16 +6,18 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-from river import compose
+from river import base, compose
 
 from streamsvm import kernels as all_kernels
 from streamsvm._compiling import clock, watchers
 from streamsvm.errors import ParameterError
 from streamsvm.features.matrices import SparseMatrix
 from streamsvm.labels.bag_labels import BagTargets
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.learners.bases.rehearsal import N_EVENTS, made_up, rehearsal_copy, rehearse_events
 from streamsvm.model_files.container import steps_of
+from streamsvm.models.model import Kernel
 from streamsvm.monitor.tracker import TrackingMonitor
 from streamsvm.preprocessing.feature_map import FeatureMap
 from streamsvm.preprocessing.nystroem import Nystroem
@@ -25,7 +27,10 @@ from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.sentence_feeder import are_sentences
 from streamsvm.support.rows import sparse
 
-KERNELS: dict[str, Any] = {
+Compiled = type | base.Base
+"""What can be compiled: a learner, a pipeline, a transformer, or the class of one."""
+
+KERNELS: dict[str, Kernel | None] = {
     "rbf": None,
     "linear": all_kernels.Linear(),
     "polynomial": all_kernels.Polynomial(),
@@ -54,8 +59,8 @@ class WarmProgress(NamedTuple):
 
 
 def warm(
-    learners: Any = None,
-    kernels: Iterable[Any] | None = None,
+    learners: Compiled | Iterable[Compiled] | None = None,
+    kernels: Iterable[Kernel | str | None] | None = None,
     sparse: bool | None = None,
     progress: Callable[[WarmProgress], None] | None = None,
 ) -> int:
@@ -123,8 +128,10 @@ def warm(
 
 
 def _configurations(
-    learners: Any, kernels: Iterable[Any] | None, sparse: bool | None
-) -> Iterator[tuple[str, Any]]:
+    learners: Compiled | Iterable[Compiled] | None,
+    kernels: Iterable[Kernel | str | None] | None,
+    sparse: bool | None,
+) -> Iterator[tuple[str, base.Base]]:
     """Yield each configuration to compile: its name, and an untrained learner."""
     # The parameters to compile each class with.
     variants: dict[type, Any] = {known.cls: known.variants for known in registered_learners()}
@@ -133,7 +140,7 @@ def _configurations(
     chosen = [_kernel_of(k) for k in (KERNELS if kernels is None else kernels)]
     if learners is None:
         learners = list(variants)
-    several = learners if isinstance(learners, (list, tuple, set)) else [learners]
+    several: Any = learners if isinstance(learners, (list, tuple, set)) else [learners]
     for learner in chain.from_iterable(_compiled_steps(one, variants) for one in several):
         if isinstance(learner, type) and learner in variants:
             takes = inspect.signature(learner).parameters.keys()
@@ -154,7 +161,7 @@ def _configurations(
             yield from _by_rows(model, sparse)
 
 
-def _compiled_steps(model: object, known: Collection[type]) -> list[Any]:
+def _compiled_steps(model: Compiled, known: Collection[type]) -> list[Compiled]:
     """Return the steps of a pipeline to compile; a pipeline without a known learner as it is."""
     if not isinstance(model, compose.Pipeline):
         return [model]
@@ -164,7 +171,7 @@ def _compiled_steps(model: object, known: Collection[type]) -> list[Any]:
     return [step for step in steps if type(step) in known]
 
 
-def _kernel_of(kernel: Any) -> Any:
+def _kernel_of(kernel: Kernel | str | None) -> Kernel | None:
     if isinstance(kernel, str) and kernel not in KERNELS:
         raise ParameterError(
             f"kernels has {kernel!r}: known names are {', '.join(KERNELS)}; or give kernels"
@@ -172,7 +179,7 @@ def _kernel_of(kernel: Any) -> Any:
     return KERNELS[kernel] if isinstance(kernel, str) else kernel
 
 
-def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
+def _by_rows(model: base.Base, sparse: bool | None) -> Iterator[tuple[str, base.Base]]:
     """Yield the configurations of a learner for dense and for sparse rows, as asked for."""
     name = type(model).__name__
     kernel = getattr(model, "kernel", None)
@@ -197,7 +204,7 @@ def _by_rows(model: Any, sparse: bool | None) -> Iterator[tuple[str, Any]]:
         yield f"{name}, {'sparse' if own else 'dense'} rows", rehearsal_copy(model)
 
 
-def _exercise(model: Any) -> None:
+def _exercise(model: base.Base) -> None:
     """Compile a model by using it: learn, predict, finish and measure generated data."""
     x, labels = made_up(N_EVENTS)
     if are_sentences(model):
@@ -207,6 +214,7 @@ def _exercise(model: Any) -> None:
     if isinstance(model, (StandardScaler, FeatureMap, RankBits)):
         _exercise_transformer(model.clone(), x)
         return
+    assert isinstance(model, Learner)
     several = model.most_classes != 2
     if several and model.compiles_classes_apart:
         rehearse_events(rehearsal_copy(model), False)

@@ -15,10 +15,9 @@ from river import base
 from streamsvm._compiling import working_time
 from streamsvm.errors import LabelError
 from streamsvm.learners.bases import words
-from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.model_files import container
 from streamsvm.monitor.certificate import Certificate
-from streamsvm.monitor.learnt import Learnt
+from streamsvm.monitor.learnt import Learnt, TrainingObserver
 from streamsvm.monitor.watched import Reported
 from streamsvm.support.locked import Locked, guarded
 
@@ -37,7 +36,6 @@ class StructuredLearner(Locked, container.Saved, Reported, base.Estimator):
     def __init__(self) -> None:
         super().__init__()
         # The monitor that is told of each sentence learnt.
-        self.observer: TrainingObserver | None = None
 
     def __repr__(self) -> str:
         return words.short(self)

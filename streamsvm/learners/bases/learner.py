@@ -35,11 +35,10 @@ from streamsvm.learners.bases import late_rows, rehearsal, selecting, words
 from streamsvm.learners.bases.event_path import EventPath
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.learners.bases.row_learner import RowLearner
-from streamsvm.learners.bases.training_observer import TrainingObserver
 from streamsvm.models.kernel import threads
 from streamsvm.models.model import Model
 from streamsvm.models.rows import NumberedRows, row_after, rows_where
-from streamsvm.monitor.learnt import Learnt, learnt_one
+from streamsvm.monitor.learnt import Learnt, TrainingObserver, learnt_one
 from streamsvm.selection.candidates import Candidates
 from streamsvm.selection.strategies import NAMES, Selection
 from streamsvm.support.interruptions import change_together
@@ -66,9 +65,6 @@ class Learner(RowLearner, base.MiniBatchClassifier):
         What it learns with: rows of numbers in, margins out.
 
     """
-
-    chunk = 1000
-    """Number of rows that a run learns before it checks the time and for Ctrl-C."""
 
     takes_balanced: ClassVar[bool] = False
     """Whether `class_weight` may be "balanced"."""
@@ -98,8 +94,6 @@ class Learner(RowLearner, base.MiniBatchClassifier):
     ) -> None:
         super().__init__()
         self.model = model
-        # The monitor that is told of each example learnt.
-        self.observer: TrainingObserver | None = None
         self.schema = Schema(limit=max_features, buckets=buckets, missing=missing)
         self.missing = missing
         self.targets = self.new_targets()

@@ -113,7 +113,7 @@ class ModelPerKey:
         transform: Callable[[Any], Mapping[str, Any]] | None = None,
         probabilities: bool = False,
         name: str | None = None,
-        previous_models: Sequence[Any] = (),
+        previous_models: Sequence[Model] = (),
         max_models: int = 1000,
         max_bytes: int = 2**30,
         may_lack: bool = False,
@@ -212,7 +212,7 @@ class ModelPerKey:
             return self._refused(value, x, y, place, str(error))
         return self._answered(value, answer)
 
-    def model_of(self, key: Any, topic: str, state: Any) -> Any:
+    def model_of(self, key: Any, topic: str, state: Any) -> Model | None:
         """Return a copy of the model of a key, from within a function that has its state.
 
         Parameters
@@ -226,7 +226,7 @@ class ModelPerKey:
 
         Returns
         -------
-        Any
+        River model or None
             The model; None: it has learnt nothing yet.
 
         """

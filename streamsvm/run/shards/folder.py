@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamsvm.errors import CheckpointError, ModelFileError
+from streamsvm.learners.bases.learner import Learner
 from streamsvm.model_files import container, replacing
 
 _PLAN = "plan.json"
@@ -18,7 +19,7 @@ _PLAN = "plan.json"
 class Kept(NamedTuple):
     """What a file holds: a model, JSON values, and arrays."""
 
-    model: Any
+    model: Learner
     about: dict[str, Any]
     arrays: dict[str, np.ndarray]
 

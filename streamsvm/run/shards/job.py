@@ -8,16 +8,17 @@ from collections import Counter
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 from river import compose
 
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.model_files import container
+from streamsvm.monitor.watched import Model
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.shards.folder import Folder
-from streamsvm.run.shards.problem import Setting
+from streamsvm.run.shards.problem import L, Setting
 from streamsvm.run.shards.reading import planned
 from streamsvm.run.shards.report import Round, ShardsReport
 from streamsvm.run.shards.scale import learn_moments
@@ -28,7 +29,7 @@ from streamsvm.support.density import FEWEST_FEATURES, LARGEST_SHARE
 _log = logging.getLogger(__name__)
 
 
-class Training:
+class Training(Generic[L]):
     """The coordinator. What cannot be done is refused before a row is read.
 
     `rounds` is that of each kind; it makes rounds until the gap is as wanted, or says in the report
@@ -37,13 +38,15 @@ class Training:
 
     def __init__(
         self,
-        parts: tuple[StandardScaler | None, Any],
+        parts: tuple[StandardScaler | None, L],
         source: tuple[Path, str, dict[str, Any]],
         shards: int | None,
         workers: LocalWorkers | None,
         folder: str | PathLike[str] | None,
     ) -> None:
-        self._scaler, self._learner = scaler, learner = parts
+        scaler, learner = parts
+        self._scaler = scaler
+        self._learner: L = learner
         if not isinstance(workers, LocalWorkers | None):
             raise ParameterError(f"workers={workers!r}: use RayWorkers(n), LocalWorkers(), or None")
         if folder is not None and (not isinstance(folder, str | PathLike) or not str(folder)):
@@ -67,14 +70,14 @@ class Training:
         self._reading, self._pieces, self._all = reading, pieces, range(len(pieces))
         self.workers = LocalWorkers() if workers is None else workers
         self.report = ShardsReport(sum(file.num_rows for file in files), len(pieces))
-        self._setting: Setting
+        self._setting: Setting[L]
         self._clock = time.perf_counter()
 
     def run(self, wanted: float, max_rounds: int) -> Iterator[Round]:
         """Make rounds until the gap is as wanted; yield each."""
         raise NotImplementedError
 
-    def model(self) -> Any:
+    def model(self) -> L:
         """Return the model, after the rounds, as one that has learnt all rows."""
         raise NotImplementedError
 
@@ -98,7 +101,7 @@ class Training:
             for label, n, n_weighted in own.counts:
                 counts[label] += n
                 weighted[label] += n_weighted
-        factors = self._factors(counts, weighted)
+        factors: dict[Any, float] = self._factors(counts, weighted)
         is_sparse = learner.sparse
         if is_sparse is None:
             share = sum(own.n_nonzero for own in summaries) / (self.report.rows * len(names) or 1)
@@ -143,7 +146,7 @@ class Training:
             f"call {goes_on}"
         )
 
-    def conclude(self, wanted: float) -> Any:
+    def conclude(self, wanted: float) -> Model:
         """Return the model, behind its scaler; note whether the gap was reached."""
         model, report = self.model(), self.report
         if not report.reason and report.gap > wanted:

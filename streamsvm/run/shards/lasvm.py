@@ -19,6 +19,7 @@ from streamsvm.errors import ParameterError
 from streamsvm.learners.lasvm import LASVMClassifier
 from streamsvm.models.kernel.kernel_solver import reserving
 from streamsvm.models.kernel.lasvm_solver import PairsSolver
+from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.shards.folder import Kept
 from streamsvm.run.shards.job import Training
 from streamsvm.run.shards.problem import Examples, Expansion, measured
@@ -48,13 +49,13 @@ _MOST_IDLE = 10
 """So are as many that do not with new rows: the reserve may be too small to know those sent."""
 
 
-class LASVMTraining(Training):
+class LASVMTraining(Training[LASVMClassifier]):
     """Rounds with a united model, a learner of rows of all shards.
 
     How exactly it is solved is its `tau`, by how much gradients may differ, which falls.
     """
 
-    def __init__(self, parts: tuple[Any, LASVMClassifier], *given: Any) -> None:
+    def __init__(self, parts: tuple[StandardScaler | None, LASVMClassifier], *given: Any) -> None:
         _check(parts[1])
         super().__init__(parts, *given)
         self._united: LASVMClassifier
@@ -64,6 +65,7 @@ class LASVMTraining(Training):
         """Make rounds until the gap is as wanted; yield each."""
         self._agree(self._learner.C_)
         if (kept := self._folder.read(_UNITED)) is not None:
+            assert isinstance(kept.model, LASVMClassifier)
             self._united, self.report = kept.model, ShardsReport.from_json(kept.about)
         else:
             self._united = self._setting.new_learner()

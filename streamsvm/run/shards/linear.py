@@ -18,6 +18,7 @@ import numpy as np
 from streamsvm.errors import LabelError, ParameterError
 from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.losses import LOSSES
+from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.run.shards.folder import Kept
 from streamsvm.run.shards.job import Training
 from streamsvm.run.shards.report import Round, ShardsReport
@@ -37,14 +38,14 @@ _OF_GAP = 0.01
 """The planes' own problem is solved to this part of the gap so far."""
 
 
-class LinearTraining(Training):
+class LinearTraining(Training[SVMSGDClassifier]):
     """Rounds with planes, and the best weights so far.
 
     The problem is ``lambda / 2 (|w|^2 + b^2) + mean loss``: that of `SVMSGDClassifier` with the
     hinge loss, but b is the weight of a constant feature, and regularised as the others are.
     """
 
-    def __init__(self, parts: tuple[Any, SVMSGDClassifier], *given: Any) -> None:
+    def __init__(self, parts: tuple[StandardScaler | None, SVMSGDClassifier], *given: Any) -> None:
         schedule, learner = parts[1].model.schedule, parts[1]
         if learner.n_examples or learner.hashing is not None or learner.selection is not None:
             raise ParameterError("the model has learnt before, or has hashing= or selection=")
@@ -101,7 +102,7 @@ class LinearTraining(Training):
 
     def model(self) -> SVMSGDClassifier:
         """Return a learner of all rows with the best weights, the last one of which is the bias."""
-        learner: SVMSGDClassifier = self._setting.new_learner()
+        learner = self._setting.new_learner()
         w, model = self._kept["best"], learner.model
         model.n_learnt[0], model.n_features = self.report.rows, len(w) - 1
         model.is_sparse, model.first_rows = self._setting.is_sparse, None

@@ -5,7 +5,8 @@ What is here is sent between the coordinator and the shards.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from streamsvm.features.matrices import Matrix, SparseMatrix
 from streamsvm.features.names import Name
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.lasvm import LASVMClassifier
+from streamsvm.learners.sgd import SVMSGDClassifier
 from streamsvm.preprocessing.standard_scaler import StandardScaler
 from streamsvm.solvers.incremental.kept import write_row
 from streamsvm.support import stores
@@ -24,19 +26,23 @@ REST = -1
 """In a problem of one class against the rest, the code of the others."""
 
 
-class Setting(NamedTuple):
+L = TypeVar("L", LASVMClassifier, SVMSGDClassifier)
+
+
+@dataclass(frozen=True)
+class Setting(Generic[L]):
     """What all shards agree on."""
 
     names: list[Name]
     labels: list[Any]
     costs: np.ndarray  # float64: C times the class weight, of each label
     is_sparse: bool
-    learner: Any  # a `LASVMClassifier` or `SVMSGDClassifier` that has learnt nothing
+    learner: L  # it has learnt nothing
     scaler: StandardScaler | None  # which has the moments of all rows
 
-    def new_learner(self) -> Any:
+    def new_learner(self) -> L:
         """Return a learner that has learnt nothing, but knows all features and labels."""
-        learner = self.learner.clone()
+        learner: L = self.learner.clone()
         # In the order of the rows that are sent: its own would be another one.
         learner.schema.extend(self.names)
         learner.know_labels(self.labels)

@@ -20,7 +20,10 @@ from streamsvm.run.shards.linear import LinearTraining
 from streamsvm.run.shards.report import Round, ShardsReport
 from streamsvm.run.shards.workers import LocalWorkers
 
-_KINDS: dict[type, Any] = {LASVMClassifier: LASVMTraining, SVMSGDClassifier: LinearTraining}
+_KINDS: dict[type, Callable[..., Training]] = {
+    LASVMClassifier: LASVMTraining,
+    SVMSGDClassifier: LinearTraining,
+}
 
 
 def train_on_shards(
@@ -35,7 +38,7 @@ def train_on_shards(
     folder: str | PathLike[str] | None = None,
     on_round: Callable[[Round], None] = lambda made: None,
     **options: Any,
-) -> tuple[Any, ShardsReport]:
+) -> tuple[Model, ShardsReport]:
     """Train one SVM on Parquet files that several workers read, to a measured gap.
 
     Parameters
