@@ -6,7 +6,7 @@ from streamsvm.monitor.figures import ABOUT, FIGURES, WORRY, gaps_of
 
 
 def gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows for objective, gap, and its mean with the bound, if a monitor measured."""
+    """Return what is said of objective, gap, its mean and the bound of it, by names of figures."""
     rows = []
     if monitor.get("objective") is not None:
         low, high = monitor.get("objective_low"), monitor.get("objective_high")
@@ -17,15 +17,15 @@ def gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
         above = (
             f"at most {monitor['regret_bound']:.4g} above that of the best w of the present norm"
         )
-        rows.append(("mean loss", f"{monitor['mean_loss']:.4g} so far, {above}"))
+        rows.append(("mean_loss", f"{monitor['mean_loss']:.4g} so far, {above}"))
     covers = monitor.get("covers", "stream")
     now, mean, most = (monitor.get(name) for name in gaps_of(covers))
     if now is not None:
-        rows.append(("duality gap", f"{now:.4g}{_beside(monitor, covers)}"))
+        rows.append(("gap", f"{now:.4g}{_beside(monitor, covers)}"))
     if mean is not None:
         chance = f"with {monitor['confidence']:.0%} probability"
         bound = "" if most is None else f"; {chance} at most {most:.4g}, its certificate"
-        rows.append(("mean gap", f"{mean:.4g} since the start{bound}"))
+        rows.append(("averaged_gap", f"{mean:.4g} since the start{bound}"))
     return rows
 
 

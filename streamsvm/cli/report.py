@@ -22,7 +22,7 @@ from streamsvm.cli.outputs import error_text
 from streamsvm.cli.parser import say
 from streamsvm.cli.sentences import said_of_meanings
 from streamsvm.labels.counted_sets import sets_in_words
-from streamsvm.monitor.figures import WORRY
+from streamsvm.monitor.figures import WORRY, title_of
 from streamsvm.monitor.record import cache_hits
 from streamsvm.monitor.watched import Model, Reported
 from streamsvm.run.advice import advice_of
@@ -144,11 +144,11 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
         ("chunk F1", None if report.chunk_f1 is None else f"{report.chunk_f1:.2%}"),
         ("scale, gamma, C", report.chosen),
         ("selection", report.selection),
-        ("drifts", report.drifts),
+        ("n_drifts", report.drifts),
         ("learnt", _learnt(report)),
-        ("support vectors", _number(report.n_support_vectors)),
-        ("memory", _memory(report)),
-        ("kernel cache", _cached(report)),
+        ("n_support_vectors", _number(report.n_support_vectors)),
+        ("memory_bytes", _memory(report)),
+        ("cache_hits", _cached(report)),
         (
             "threads",
             f"{report.n_threads}  (for kernel values of batches)" if report.n_threads > 1 else None,
@@ -160,29 +160,29 @@ def report_rows(report: RunReport, extra: dict[str, Any]) -> list[tuple[str, str
             f"{report.finish_seconds:.2f} s, without compiling" if report.finished else None,
         ),
         ("late labels", counted(report.late, "_")),
-        ("asked to forget", counted(report.forgotten, "_")),
+        ("forgotten", counted(report.forgotten, "_")),
         ("missing values", _missing(report)),
         ("clipped values", _clipped(report.clipped)),
     ]
     for count, (name, text) in _OF_SOURCE.items():
         if n := report.source.get(count, 0):
             rows.append((name, text.format(n)))
-    rows.append(("bad examples", counted(report.bad)))
-    found = [(name, text) for name, text in rows if text is not None]
+    rows.append(("bad_events", counted(report.bad)))
+    found = [(title_of(name), text) for name, text in rows if text is not None]
     return found + [(name, str(value)) for name, value in extra.items()]
 
 
 _OF_SOURCE = {
-    "jumped": ("offsets left out", "{:,}  (no messages there: deleted by the broker, or marks of "
+    "jumped": ("offsets_left_out", "{:,}  (no messages there: deleted by the broker, or marks of "
                "transactions)"),
     "lag": ("lag", "{:,} messages that are there and were not read"),
-    "failed_commits": ("failed commits", "{:,}  (the broker did not answer; the next one includes "
+    "failed_commits": ("failed_commits", "{:,}  (the broker did not answer; the next one includes "
                        "them, and a checkpoint has the offsets)"),
     "passed_over": ("passed over", "{:,} messages  (older than the checkpoint; if the topic was "
                     "made anew, use another checkpoint)"),
     "new_fields": ("ignored fields", "in {:,} rows: not in the first 10,000 of the file"),
 }  # fmt: skip
-"""By the source's own name of a count: the name of the row, and the text."""
+"""By the source's own name of a count: the figure, or the name of the row, and the text."""
 
 
 def _learnt(report: RunReport) -> str | None:
@@ -226,10 +226,10 @@ def _accuracies(report: RunReport) -> list[tuple[str, str | None]]:
     return [
         ("classes", _classes(report) if report.labels else None),
         ("labels", _asked(report)),
-        ("progressive accuracy", accuracy),
+        ("accuracy", accuracy),
         ("of late", _of_late(report)),
         (
-            "balanced accuracy",
+            "balanced_accuracy",
             None if balanced is None else f"{balanced:.2%}  ({_balanced(report)})",
         ),
     ]

@@ -65,7 +65,7 @@ BYTES = Unit("bytes", _in_units((1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "by
 
 
 class Figure(NamedTuple):
-    """A figure: its meaning, its unit, the chart with its line, and what it is called there.
+    """A figure: its meaning, its unit, the chart with its line, and what reports and pages call it.
 
     A `counter` is one for Prometheus, all others are gauges.
     """
@@ -106,11 +106,12 @@ FIGURES = {
     "n_wrong": Figure("sentences in which a choice was wrong before they were learnt", COUNT),
     "n_updates": Figure("steps", COUNT),
     "n_steps": Figure("steps that changed weights", COUNT),
-    "n_drifts": Figure("drifts noticed: errors became far more, or the models began anew", COUNT),
+    "n_drifts": Figure("drifts noticed: errors became far more, or the models began anew", COUNT,
+        title="drifts"),
     "last_drift": Figure("the last example before the latest drift was noticed; 0: none was",
         COUNT),
     "gap": Figure("measured now: the objective is at most so much above the lowest possible",
-        NUMBER, "gap", "gap"),
+        NUMBER, "gap", "duality gap"),
     "kept_gap": Figure("gap of the problem of the examples kept alone, exact", NUMBER, "gap",
         "gap of the examples kept"),
     "averaged_gap": Figure("mean of the gap since the start", NUMBER, "gap", "mean gap"),
@@ -136,7 +137,7 @@ FIGURES = {
     "delta": Figure("at most tau: optimal on the examples kept; finish() gets there", NUMBER,
         "delta", "delta"),
     "accuracy": Figure("progressive: predicted before learnt", SHARE, "accuracy",
-        "accuracy so far"),
+        "progressive accuracy"),
     "accuracy_recent": Figure("the same, of the last 1,000 to 2,000 examples", SHARE, "accuracy",
         "accuracy of late"),
     "accuracy_low": Figure(
@@ -147,16 +148,16 @@ FIGURES = {
     "accuracy_change": Figure(
         "of late surely lower than since the start: -1, surely higher: 1; else 0"),
     "balanced_accuracy": Figure("the mean over the labels, since the start", SHARE, "accuracy",
-        "balanced accuracy so far"),
+        "balanced accuracy"),
     "balanced_accuracy_low": Figure("balanced accuracy, lower end of the interval", SHARE),
     "balanced_accuracy_high": Figure("balanced accuracy, upper end", SHARE),
     "balanced_accuracy_recent_low": Figure(
         "balanced accuracy of the last 1,000 to 2,000, lower end", SHARE),
     "balanced_accuracy_recent_high": Figure("the same, upper end", SHARE),
     "coverage": Figure("the share whose label was in the set, so far", SHARE, "coverage",
-        "since the start"),
+        "coverage"),
     "coverage_wanted": Figure("the share of events whose label is to be in the set", SHARE,
-        "coverage", "wanted"),
+        "coverage", "coverage wanted"),
     "coverage_low": Figure(
         "coverage, lower end of an interval that holds at all moments at once (95 %)", SHARE),
     "coverage_high": Figure("coverage, upper end", SHARE),
@@ -196,7 +197,8 @@ FIGURES = {
     "latency_p99": Figure("99 % quantile; of fewer than 100 the longest", SECONDS, "latency",
         "latency, 99 %"),
     "kernel_values": Figure("computed so far", COUNT),
-    "cache_hits": Figure("share of cached kernel rows that were there", SHARE),
+    "cache_hits": Figure("share of cached kernel rows that were there", SHARE,
+        title="kernel cache"),
     "memory_bytes": Figure("held by the model's arrays", BYTES, "memory", "memory"),
 }
 # fmt: on
@@ -206,14 +208,14 @@ FIGURES = {
 OF_RUN = {
     "events": Figure("events taken from the source, good or bad", COUNT, "", "events", True),
     "bad_events": Figure("events that could not be used", COUNT, "bad",
-        "events that could not be used", True),
+        "bad events", True),
     "bad_events_by_kind": Figure("events that could not be used, by what was wrong", COUNT, "",
-        "Events that could not be used, by kind", True),
+        "bad events, by kind", True),
     "forgotten": Figure("requests to forget an example, by what became of it", COUNT, "",
-        "Requests to forget", True),
+        "requests to forget", True),
     "lag": Figure("messages of the assigned partitions not taken yet, as far as the client knows",
         COUNT, title="lag"),
-    "lag_by_partition": Figure("the same of each partition", COUNT, title="Lag by partition"),
+    "lag_by_partition": Figure("the same of each partition", COUNT, title="lag by partition"),
     "checkpoint_age_seconds": Figure("seconds since the last checkpoint was written", SECONDS),
     "held_events": Figure("events that wait for their labels", COUNT),
     "held_labels": Figure("labels that wait for their events", COUNT),
@@ -221,9 +223,9 @@ OF_RUN = {
         counter=True),
     "failed_commits": Figure(
         "commits of offsets that failed for now, and are made up for by later ones",
-        COUNT, counter=True),
+        COUNT, title="failed commits", counter=True),
     "offsets_left_out": Figure("offsets without a message: deleted, or marks of transactions",
-        COUNT, counter=True),
+        COUNT, title="offsets left out", counter=True),
 }
 # fmt: on
 """The figures that only a run has."""
@@ -307,6 +309,16 @@ CHARTS = {
 
 LINES = {chart: [name for name, figure in ALL.items() if figure.chart == chart] for chart in CHARTS}
 """The figures of each chart."""
+
+
+def title_of(name: str) -> str:
+    """Return the title of a figure by its name; other names are titles themselves.
+
+    >>> from streamsvm.monitor.figures import title_of
+    >>> title_of("n_support_vectors"), title_of("missing values")
+    ('support vectors', 'missing values')
+    """
+    return ALL[name].title if name in ALL else name
 
 
 def meaning_of(name: str) -> str:

@@ -24,7 +24,7 @@ _TABLES = ("bad_events_by_kind", "lag_by_partition", "forgotten")
 TITLES = {
     "regions": "Regions",
     "confusion": "Confusion matrix and recall",
-    **{name: OF_RUN[name].title for name in _TABLES},
+    **{name: OF_RUN[name].title.capitalize() for name in _TABLES},
     "values": "All figures",
 }
 """The headings of the tables."""

@@ -124,6 +124,13 @@ class Run:
         truth: str | None = None,
         output: Output | None = None,
     ) -> None:
+        for name, part, kind in (
+            ("bad_events", bad_events, BadEvents),
+            ("late", late, LateLabels),
+            ("checkpoint", checkpoint, Checkpoint),
+        ):
+            if not isinstance(part, kind | None):
+                raise ParameterError(f"{name}={part!r}: use a {kind.__name__}, or None")
         _check_reading(checked(source), epochs, limit, late)
         self.monitor = model if isinstance(model, TrackingMonitor) else None
         self.source, self.model = source, model if self.monitor is None else self.monitor.model

@@ -5,7 +5,13 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
+
+from connectors import MemorySource
+from streamsvm import BadEvents, LASVMClassifier, Run, TrackingMonitor
+from streamsvm.cli.report import report_rows
 from streamsvm.monitor.figures import ALL, BYTES, CHARTS, FIGURES, LINES, RATE, SECONDS, SHARE
+from streamsvm.page.sections import Sections
 
 ROOT = Path(__file__).resolve().parents[2]
 DASHBOARD = ROOT / "examples" / "grafana.json"
@@ -69,11 +75,25 @@ def test_the_table_of_the_report_names_its_rows():
         for node in ast.walk(ast.parse((ROOT / "streamsvm" / "cli" / f"{name}.py").read_text()))
         if isinstance(node, ast.Constant)
     }
+    texts |= {figure.title for figure in ALL.values()}
     page = (ROOT / "docs" / "first_steps.md").read_text()
     table = page[page.index("| line | meaning |") : page.index("On another processor")]
     named = re.findall(r"^\| ([a-z, A-Z]+?) \|", table, re.M)[1:]
     for name in named:
         assert name in texts or {*name.split(", ")} <= texts, name
+
+
+def test_reports_and_pages_call_a_figure_by_one_name():
+    rng = np.random.default_rng(0)
+    events = [({"a": float(a)}, bool(a > 0)) for a in rng.normal(size=900)]
+    monitor = TrackingMonitor(LASVMClassifier(), every=100)
+    source = MemorySource([*events, ({"a": [1.0]}, True)])
+    run = Run(source, monitor, bad_events=BadEvents("skip"))
+    rows = dict(report_rows(run.execute(), {}))
+    page = Sections(monitor, run.figures, None, False).made()["now"]
+    for name in ("accuracy", "gap", "averaged_gap", "n_support_vectors", "memory_bytes"):
+        assert ALL[name].title in rows and f"<dt>{ALL[name].title}</dt>" in page, name
+    assert ALL["bad_events"].title in rows and not any("_" in name for name in rows)
 
 
 def test_every_line_of_a_chart_has_a_title():

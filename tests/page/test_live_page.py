@@ -390,7 +390,7 @@ def test_the_command_keeps_the_page_until_it_is_interrupted(tmp_path):
     cells = re.findall(r'<td class="n h\d( right)?">(\d+)<', text)
     right, n = (sum(int(count) for is_right, count in cells if is_right or k) for k in (0, 1))
     assert n > 290
-    assert f"<dt>accuracy so far</dt><dd>{right / n:.1%} (" in text
+    assert f"<dt>progressive accuracy</dt><dd>{right / n:.1%} (" in text
 
 
 def test_in_a_browser(tmp_path):
