@@ -211,6 +211,9 @@ def test_the_other_policies(tmp_path):
     assert len(taken) == 4
     with pytest.raises(ParameterError, match="on_error='ignore'"):
         BadEvents("ignore")
+    for wrong in ({"bad_events": "skip"}, {"late": 100}, {"checkpoint": "run.checkpoint"}):
+        with pytest.raises(ParameterError, match=r"use a \w+, or None"):
+            Run(dirty(), pipeline(), **wrong)
 
 
 def test_too_many_bad_events_end_the_run(tmp_path):
