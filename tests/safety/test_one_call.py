@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import threading
 
 import numpy as np
 import pandas as pd
@@ -215,3 +216,28 @@ def test_an_interruption_while_a_third_class_comes(monkeypatch, cls, t0, module,
             model.learn_one(event, y)
     assert models[0].weights == models[1].weights
     assert models[0].predict_proba_one(x) == models[1].predict_proba_one(x)
+
+
+@pytest.mark.parametrize(
+    "cls", [*(known.cls for known in registered_learners("rows")), StandardScaler]
+)
+def test_a_call_waits_for_that_of_another_thread(cls):
+    """On the fast paths of single events, too, which take the lock by themselves."""
+    model = cls()
+    is_scaler = cls is StandardScaler
+    predict = model.transform_one if is_scaler else model.predict_one
+
+    def learn(x):
+        model.learn_one(*([x] if is_scaler else [x, x["a"] > 0.0]))
+
+    events = [x for x, _ in stream(12)]
+    for x in events:
+        learn(x)
+        predict(x)
+    for call in (learn, predict):
+        thread = threading.Thread(target=call, args=(events[0],))
+        with model.lock:
+            thread.start()
+            thread.join(0.1)
+            assert thread.is_alive(), f"{call.__name__} does not wait"
+        thread.join()
