@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def check() -> None:
 def predicted(name: str, events: list[Event], seconds: float) -> tuple[list[Any], float] | None:
     """Return what a learner predicted for each event, and the seconds of the processor it took.
 
-    None: there are too many features, or it would take more than `seconds`.
+    None: there are too many features, it would take more than `seconds`, or MOA failed.
     """
     if name in _COMPARES_ROWS:
         scaler, scaled = preprocessing.StandardScaler(), []
@@ -73,10 +74,13 @@ def predicted(name: str, events: list[Event], seconds: float) -> tuple[list[Any]
             )
         except subprocess.TimeoutExpired:
             return None
+        if not out.exists() or len(found := out.read_text().splitlines()) < len(events):
+            # MOA ends with 0 after an exception, too.
+            print(f"{name} failed: {done.stderr.strip()[-300:]}", file=sys.stderr)
+            return None
         heads, *_, last = (line.split(",") for line in done.stdout.splitlines() if "," in line)
         spent = float(last[heads.index("evaluation time (cpu seconds)")])
-        found = [labels[int(line.split(",")[0])] for line in out.read_text().splitlines()]
-    return found, spent
+    return [labels[int(line.split(",")[0])] for line in found], spent
 
 
 def _write(file: Path, events: list[Event], names: list[Any], labels: list[Any]) -> None:

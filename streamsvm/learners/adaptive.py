@@ -75,7 +75,7 @@ class AdaptiveSVMClassifier(Learner):
         are divided by their standard deviations; True: they are divided; False: they are not.
     window
         The models learn from the last `window` examples, at least 1, and from a few older ones of
-        rare classes, as `LASVMClassifier`; 10,000 by default. None: from all since the last drift.
+        rare classes, as `LASVMClassifier`; 20,000 by default. None: from all since the last drift.
     max_support_vectors
         Each of the models keeps at most this many examples as support vectors, at least 2, and
         makes room as `LASVMClassifier` and `LaRankClassifier` do by default. None, the default:
@@ -154,7 +154,7 @@ class AdaptiveSVMClassifier(Learner):
         self,
         C: float | str = "auto",
         scale: bool | str = "auto",
-        window: int | None = 10_000,
+        window: int | None = 20_000,
         max_support_vectors: int | None = None,
         class_weight: ClassWeight | None = None,
         sparse: bool | None = None,
