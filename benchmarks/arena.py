@@ -22,6 +22,7 @@ import itertools
 import json
 import platform
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -144,7 +145,10 @@ FIGURES = ("accuracy", "kappa", "gmean", "f1", "us", "mb")
 
 
 def measured(learner: str, events: Events, seconds: float) -> dict[str, float] | None:
-    """Return the figures of a new learner by name; None if it takes too long."""
+    """Return the figures of a new learner by name; None: it takes too long, or too many features.
+
+    FailedError: MOA failed.
+    """
     labels = sorted({y for _, y in events}, key=str)
     several = len(labels) > 2
     if not several:
@@ -305,12 +309,17 @@ def main() -> None:
         missing = [learner for learner in learners if learner not in before]
         events = read() if missing else []
         for learner in missing:
-            one = measured(learner, events, given.seconds)
+            try:
+                one = measured(learner, events, given.seconds)
+            except moa.FailedError as error:
+                # It is not kept: run it again.
+                print(error, file=sys.stderr)
+                continue
             before[learner] = one and one | _about()
             if given.json is not None:
                 given.json.write_text(json.dumps(known, indent=1) + "\n")
-        found[name] = before
-        print(_row(name, _cells([before[n] and before[n].get(given.show) for n in learners])))
+        cells = found[name] = {n: before.get(n) for n in learners}
+        print(_row(name, _cells([cell and cell.get(given.show) for cell in cells.values()])))
     _means(found, learners)
     _times(found)
     _losses(found, learners)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,10 @@ _POM = Path(__file__).with_name("moa_pom.xml")
 _JARS = Path.home() / ".cache/streamsvm-moa"
 
 
+class FailedError(Exception):
+    """MOA failed on a stream."""
+
+
 def check() -> None:
     """Bring MOA's jars if they are not there; end the program if that cannot be."""
     if not all(map(shutil.which, ("java", "mvn"))):
@@ -47,7 +50,7 @@ def check() -> None:
 def predicted(name: str, events: list[Event], seconds: float) -> tuple[list[Any], float] | None:
     """Return what a learner predicted for each event, and the seconds of the processor it took.
 
-    None: there are too many features, it would take more than `seconds`, or MOA failed.
+    None: there are too many features, or it would take more than `seconds`.
     """
     if name in _COMPARES_ROWS:
         scaler, scaled = preprocessing.StandardScaler(), []
@@ -70,14 +73,13 @@ def predicted(name: str, events: list[Event], seconds: float) -> tuple[list[Any]
         command = ["java", "-cp", f"{_JARS}/*", "moa.DoTask", task]
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=seconds, check=True
+                command, capture_output=True, text=True, timeout=seconds, check=False
             )
         except subprocess.TimeoutExpired:
             return None
         if not out.exists() or len(found := out.read_text().splitlines()) < len(events):
             # MOA ends with 0 after an exception, too.
-            print(f"{name} failed: {done.stderr.strip()[-300:]}", file=sys.stderr)
-            return None
+            raise FailedError(f"{name} failed: {done.stderr.strip()[-300:]}")
         heads, *_, last = (line.split(",") for line in done.stdout.splitlines() if "," in line)
         spent = float(last[heads.index("evaluation time (cpu seconds)")])
     return [labels[int(line.split(",")[0])] for line in found], spent

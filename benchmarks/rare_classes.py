@@ -1,8 +1,8 @@
 """A class of one in 1,000 and a window: ``python -m benchmarks.rare_classes``.
 
 Recall of the rare class, its examples weighing 100, and specificity (both in percent, from a
-quarter of the stream on, each event predicted before it is learnt) with the default window of the
-adaptive learner, 10,000 examples, and without one. The rare class stays, moves slowly, or jumps
+quarter of the stream on, each event predicted before it is learnt) with a window of 10,000 examples
+and without one. The rare class stays, moves slowly, or jumps
 once.
 """
 

@@ -289,11 +289,14 @@ _OF_ROWS = (*_LEARNT, "labels", "timestamps", "keys", "files", "payloads")
 
 def _joined(columns: list[Any]) -> Any:
     """Return columns of one kind as one; those of record batches need not have the same names."""
-    first, last = columns[0], columns[-1]
+    first = columns[0]
     if isinstance(first, np.ndarray):
         return np.concatenate(columns)
     if isinstance(first, pa.Array):
-        return pa.concat_arrays([column.cast(last.type) for column in columns])
+        if all(column.type == first.type for column in columns):
+            return pa.concat_arrays(columns)
+        tables = [pa.table({"": column}) for column in columns]
+        return pa.concat_tables(tables, promote_options="permissive")[0].combine_chunks()
     if not isinstance(first, pa.RecordBatch):
         return [*chain.from_iterable(columns)]
     if all(column.schema.equals(first.schema, check_metadata=True) for column in columns):

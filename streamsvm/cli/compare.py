@@ -22,6 +22,7 @@ from streamsvm.cli.topics import TOPIC, check_file_or_topic
 from streamsvm.confidence.comparison import decision_in_words
 from streamsvm.errors import ParameterError
 from streamsvm.model_files.container import steps_of
+from streamsvm.monitor.figures import title_of
 from streamsvm.monitor.watched import Model, Reported
 from streamsvm.run.report import RunReport
 from streamsvm.support.printing import printable
@@ -150,7 +151,7 @@ def _conclude(
     rows.append(("decision", decision_in_words(found)))
     said = rows_of(found, options.level)
     rows += [(name, text) for name, text in said.items() if name != "candidate, b"]
-    rows += [("bad examples", text)] if (text := counted(report.bad)) else []
+    rows += [(title_of("bad_events"), text)] if (text := counted(report.bad)) else []
     rows += [("late labels", text)] if (text := counted(report.late, "_")) else []
     if options.save is not None:
         rows.append(("saved", f"{'b' if better is model.b else 'a'} as {options.save}"))

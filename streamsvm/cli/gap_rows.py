@@ -19,13 +19,14 @@ def gap_rows(monitor: dict[str, Any]) -> list[tuple[str, str]]:
         )
         rows.append(("mean_loss", f"{monitor['mean_loss']:.4g} so far, {above}"))
     covers = monitor.get("covers", "stream")
-    now, mean, most = (monitor.get(name) for name in gaps_of(covers))
+    names = gaps_of(covers)
+    now, mean, most = (monitor.get(name) for name in names)
     if now is not None:
-        rows.append(("gap", f"{now:.4g}{_beside(monitor, covers)}"))
+        rows.append((names.now, f"{now:.4g}{_beside(monitor, covers)}"))
     if mean is not None:
         chance = f"with {monitor['confidence']:.0%} probability"
         bound = "" if most is None else f"; {chance} at most {most:.4g}, its certificate"
-        rows.append(("averaged_gap", f"{mean:.4g} since the start{bound}"))
+        rows.append((names.mean, f"{mean:.4g} since the start{bound}"))
     return rows
 
 

@@ -98,15 +98,16 @@ def _kept_back(failures: list[BaseException]) -> Iterator[None]:
         failures.append(error)
 
 
-def _result(options: argparse.Namespace, learner: Any, report: RunReport) -> dict[str, Any]:
+def _result(options: argparse.Namespace, learner: Reported, report: RunReport) -> dict[str, Any]:
     """Return the report as JSON values."""
     data = options.file if hasattr(options, "file") else ", ".join(options.topic)
     result: dict[str, Any] = {"version": __version__, "data": data, "target": options.target}
     result |= report.as_dict()
     result |= {"learner": options.learner, "parameters": learner.description}
     if hasattr(learner, "kernel_"):
-        C = learner.C_ if hasattr(learner, "C_") else learner.C
-        result |= {"kernel": repr(learner.kernel_), "C": C}
+        of_kernel: Any = learner
+        C = of_kernel.C_ if hasattr(learner, "C_") else of_kernel.C
+        result |= {"kernel": repr(of_kernel.kernel_), "C": C}
     return result | {"advice": advice_of(report, learner)}
 
 

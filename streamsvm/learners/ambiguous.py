@@ -150,7 +150,7 @@ class AmbiguousSVMClassifier(KernelLearner):
     new_targets, new_event_path = BagTargets, BagPath
     solver: AmbiguousSolver
     # Of the class: a learner without a kernel has no dual that can be measured, nor examples.
-    has_dual = gives_back = True
+    has_dual = gives_back = has_regret = True
     window = None
     chooses_gamma = False  # no kernel is no RBF here, as the command has to know
 

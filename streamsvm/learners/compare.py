@@ -161,6 +161,11 @@ class Compare(ModelWrapper, base.Estimator):
         self.warm_up = check_whole("warm_up", warm_up, 0, LARGEST_ID)
 
     @property
+    def figures(self) -> dict[str, float | None]:
+        """What a monitor records of it."""
+        return dict(self.comparison.numbers())
+
+    @property
     def model(self) -> Any:
         """The model that predicts."""
         # The record is set in one step: another thread sees one model or the other.

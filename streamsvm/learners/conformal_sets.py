@@ -139,6 +139,11 @@ class ConformalSets(ModelWrapper, base.Estimator):
         self._last_sentence: tuple[Features, Margins, tuple[Label, ...]] | None = None
 
     @property
+    def figures(self) -> dict[str, float | None]:
+        """What a monitor records of it."""
+        return dict(self.sets.figures())
+
+    @property
     def _labeler(self) -> LabelsTokens:
         """The learner of label sequences."""
         found: LabelsTokens = steps_of(self.model)[-1]

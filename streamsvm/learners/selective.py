@@ -118,6 +118,11 @@ class Selective(ModelWrapper, base.Classifier):
         self._has_warned = False
 
     @property
+    def figures(self) -> dict[str, float | None]:
+        """What a monitor records of it."""
+        return dict(self.answering.figures())
+
+    @property
     def steps(self) -> dict[object, object]:
         """What model files hold: the `answering`, and the steps of the model."""
         return {"answering": self.answering, **dict(enumerate(steps_of(self.model)))}

@@ -116,7 +116,7 @@ FIGURES = {
         "gap of the examples kept"),
     "averaged_gap": Figure("mean of the gap since the start", NUMBER, "gap", "mean gap"),
     "seen_gap": Figure("mean of kept_gap so far, estimated from examples looked at after the steps",
-        NUMBER, "gap", "mean gap"),
+        NUMBER, "gap", "mean gap of the examples kept"),
     "gap_share": Figure("the gap as a share of the objective: worry above .1", SHARE,
         title="gap, share of the objective"),
     "gap_kept": Figure("part of the examples kept, exact"),
@@ -178,7 +178,8 @@ FIGURES = {
         "to be better"),
     "candidate_in_use": Figure("1 if the candidate has taken over"),
     "answered_error_wanted": Figure("the share of the answers that may be wrong", SHARE),
-    "answered": Figure("the share of the events that were answered, so far", SHARE),
+    "answered": Figure("the share of the events that were answered, so far", SHARE,
+        title="answered"),
     "answered_recent": Figure("of the last 1,000 events", SHARE),
     "answered_error": Figure("the share of wrong ones among the answers whose labels came", SHARE),
     "answered_error_low": Figure(
@@ -318,7 +319,7 @@ def title_of(name: str) -> str:
     >>> title_of("n_support_vectors"), title_of("missing values")
     ('support vectors', 'missing values')
     """
-    return ALL[name].title if name in ALL else name
+    return (ALL[name].title if name in ALL else "") or name
 
 
 def meaning_of(name: str) -> str:

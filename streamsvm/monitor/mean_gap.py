@@ -50,7 +50,7 @@ class SeenGap:
         """Return the marks as JSON values."""
         return [self.start, *self.marks, self.n_marks, self.marked_at]
 
-    def resume(self, state: list[Any]) -> None:
+    def restore(self, state: list[Any]) -> None:
         """Restore the marks from the return value of `state`."""
         start, older, newer, self.n_marks, self.marked_at = state
         self.start, self.marks = Looks(*start), [Looks(*older), Looks(*newer)]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from streamsvm.monitor.figures import FIGURES, OF_RUN, meaning_of, shown_of
+from streamsvm.monitor.record import Measuring
 
 
 class Server:
@@ -25,7 +26,7 @@ class Server:
 class _Collector:
     """Turns the last record into gauges at each request, without measuring anew."""
 
-    def __init__(self, monitor: Any, gauge: Any, counter: Any, figures: Any) -> None:
+    def __init__(self, monitor: Measuring, gauge: Any, counter: Any, figures: Any) -> None:
         self._monitor, self._gauge, self._counter = monitor, gauge, counter
         self._figures = figures
 
@@ -57,7 +58,7 @@ class _Collector:
 
 
 def serve(
-    monitor: Any, port: int, host: str, figures: Callable[[], Mapping[str, Any]] = dict
+    monitor: Measuring, port: int, host: str, figures: Callable[[], Mapping[str, Any]] = dict
 ) -> Server:
     """Serve the last record of a `TrackingMonitor`: see its method.
 

@@ -80,7 +80,7 @@ class Rates:
         if self.of_run is not None:
             self.n_examples, self.seconds = self.of_run()
 
-    def resume(self, state: list[Any], arrays: NamedArrays) -> None:
+    def restore(self, state: list[Any], arrays: NamedArrays) -> None:
         """Continue from what `state` returned."""
         self.n_examples, self.seconds = state
         self._latencies = arrays.take("latencies", Field((arrays.length_of("latencies", 0),)), {})
@@ -156,7 +156,7 @@ class Metrics:
         """Return the counts of each metric as JSON values, for `resume`."""
         return [_pairs_of(metric.cm) for metric in self.metrics]
 
-    def resume(self, state: list[Any]) -> None:
+    def restore(self, state: list[Any]) -> None:
         """Continue from what `state` returned."""
         for metric, pairs in zip(self.metrics, state, strict=True):
             for y, p, count in pairs:

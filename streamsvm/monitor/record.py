@@ -32,8 +32,17 @@ class Measuring(Protocol):
     metrics: Metrics
     rates: Rates
 
+    confidence: float
+
+    @property
+    def covers(self) -> str:
+        """What examples the gap is about."""
+
     def sampled(self) -> ReservoirSample | None:
         """Return the sample of examples left out, if the gap is about them, too."""
+
+    def last(self) -> dict[str, Any]:
+        """Return the last record."""
 
 
 def record_of(monitor: Measuring, n: int, n_sampled: int) -> dict[str, Any]:
@@ -54,8 +63,8 @@ def record_of(monitor: Measuring, n: int, n_sampled: int) -> dict[str, Any]:
         record["objective"] = gap.sampled_objective(primal, monitor.passed_by)
     if learner.n_drifts is not None:
         record |= {"n_drifts": learner.n_drifts, "last_drift": learner.last_drift}
-    if (loss := learner.mean_loss) is not None:
-        record |= {"mean_loss": loss, "regret_bound": learner.regret_bound}
+    if learner.has_regret:
+        record |= {"mean_loss": learner.mean_loss, "regret_bound": learner.regret_bound}
     seen = monitor.seen.values(learner.looks)
     # Only here it is about the examples that the gap is about.
     certifies = learner.has_dual and learner.covers == "kept"
@@ -70,11 +79,9 @@ def record_of(monitor: Measuring, n: int, n_sampled: int) -> dict[str, Any]:
     if learner.waiting is not None:
         record["n_seen"] = learner.waiting.n_seen
     record["delta"] = learner.delta
-    if hasattr(monitor.model, "comparison"):
-        record |= monitor.model.comparison.numbers()
-    for name in ("sets", "answering"):
-        if hasattr(monitor.model, name):
-            record |= getattr(monitor.model, name).figures()
+    if not isinstance(monitor.model, Reported):
+        # A wrapper's own; pipelines have none.
+        record |= getattr(monitor.model, "figures", {})
     record |= monitor.score.figures() | monitor.metrics.get()
     return record | monitor.rates.get() | _work_of(learner)
 

@@ -173,7 +173,7 @@ class ReservoirSample:
             arrays["width"] = np.array([rows.d])
         return [self.seen, self.next, self._w, self._n, self._random.getstate()], arrays
 
-    def resume(self, state: list[Any], arrays: NamedArrays) -> None:
+    def restore(self, state: list[Any], arrays: NamedArrays) -> None:
         """Continue from what `state` returned."""
         room = {"room": len(self._classes)}
         for name, field in _ARRAYS.items():

@@ -10,6 +10,7 @@ import numpy as np
 
 from streamsvm.monitor.figures import ABOUT, ALL, CHARTS, LINES, Unit, gaps_of
 from streamsvm.monitor.history import column_of
+from streamsvm.monitor.record import Measuring
 from streamsvm.monitor.score import band
 
 MOST_POINTS = 300
@@ -62,7 +63,7 @@ def thinned(records: Records, most: int = MOST_POINTS) -> Records:
 
 
 def charts(
-    monitor: Any, records: Records, run_records: Records, most: int = MOST_POINTS
+    monitor: Measuring | None, records: Records, run_records: Records, most: int = MOST_POINTS
 ) -> dict[str, Chart]:
     """Return the charts of records that have values, by their names in `CHARTS`.
 
@@ -115,7 +116,7 @@ class _Columns:
         return Chart(title, self.x, lines, ALL[names[0]].unit, log)
 
 
-def _of_monitor(of: _Columns, monitor: Any) -> Iterator[tuple[str, Chart]]:
+def _of_monitor(of: _Columns, monitor: Measuring) -> Iterator[tuple[str, Chart]]:
     gaps = gaps_of(monitor.covers)
     for name in CHARTS.keys() - {"delta", "dual" if monitor.learner.has_dual else ""}:
         chart = of.chart(name, gaps[:2] if name == "gap" else LINES[name])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from io import StringIO
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from streamsvm.monitor.rates import Metrics, Rates
 from streamsvm.monitor.record import record_of
 from streamsvm.monitor.sample import NEVER, ReservoirSample
 from streamsvm.monitor.score import Bounds, Score
-from streamsvm.monitor.watched import Model, learner_of
+from streamsvm.monitor.watched import Model, Probable, learner_of
 from streamsvm.support.declaration import NamedArrays
 from streamsvm.support.interruptions import Changes
 
@@ -134,7 +134,7 @@ class TrackingMonitor:
         size = max(_SAMPLE_FOR_GAP if has_dual else _SAMPLE_FOR_OBJECTIVE, sample)
         is_of_rows = self.learner.takes != "records"
         # A window of whole sentences is one of words.
-        window = getattr(self.learner, "window", None) if is_of_rows else None
+        window = self.learner.window if is_of_rows else None
         self.passed_by = ReservoirSample(size, window, seed)
         # Of examples kept, of several models, and of sentences nothing is estimated from a sample.
         is_exact = has_dual and self.learner.covers == "kept"
@@ -225,7 +225,8 @@ class TrackingMonitor:
             self._seconds[-1] /= n_new
             self._batch_seconds -= self._seconds[-1]
         if self.metrics.wants_probabilities:
-            self._probabilities += map(self.learner.probabilities_of, learnt.margins.tolist())
+            learner = cast(Probable, self.learner)
+            self._probabilities += map(learner.probabilities_of, learnt.margins.tolist())
         self.passed_by.seen = self._n - n_new
         self.passed_by.offer(learnt.x, learnt.classes, learnt.weights, learnt.numbers)
         if self._n >= self.seen.due:
@@ -290,7 +291,7 @@ class TrackingMonitor:
 
     def _is_current(self) -> bool:
         """Tell whether the last record is of the present model; `finish` changes it, too."""
-        dual = getattr(self.learner, "dual", None) if self.learner.has_dual else None
+        dual = self.learner.dual if self.learner.has_dual else None
         same: bool = self._last["n_examples"] == self._n and self._last.get("dual") == dual
         return same
 
@@ -575,14 +576,14 @@ class TrackingMonitor:
                 )
         for name in _SUMS:
             setattr(self, name, values["sums"][name])
-        self.seen.resume(values["seen"])
+        self.seen.restore(values["seen"])
         self._last = values["last"]
         left = NamedArrays(arrays)
         self.history.restore(values["history"], {})
-        self.passed_by.resume(values["sample"], left)
-        self.rates.resume(values["rates"], left)
+        self.passed_by.restore(values["sample"], left)
+        self.rates.restore(values["rates"], left)
         self.score.restore(values["score"], {})
-        self.metrics.resume(values["metrics"])
+        self.metrics.restore(values["metrics"])
 
     def _parameters(self) -> dict[str, Any]:
         """Return what another monitor must have to continue from the state of this one."""

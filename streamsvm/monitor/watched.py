@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class Model(Protocol):
 class Reported:
     """What runs, their reports and monitors ask of each learner, of rows and of sentences.
 
-    By default it has none of it: None, 0 or empty. Learners with a `dual` have it beside this.
+    By default it has none of it: None, 0 or empty.
     """
 
     takes = "rows"
@@ -54,16 +54,18 @@ class Reported:
     n_jobs: int | None = None
     """How many threads compute kernel values; None: one."""
 
+    window: int | None = None
+    """The learner learns from so many of the last examples only; None: from all."""
+
+    has_regret = False
+    """Whether it has a `mean_loss` whose regret is bounded."""
+
     waiting: Any = None
     """The examples that wait to be chosen; None: all are learnt as they come."""
 
     @property
     def n_examples(self) -> int:
         """How many examples were learnt."""
-        raise NotImplementedError
-
-    def probabilities_of(self, margin: Any) -> dict[Any, float]:
-        """Return {label: calibrated probability} at a margin, or at a list of scores, of a row."""
         raise NotImplementedError
 
     @property
@@ -126,6 +128,14 @@ class Reported:
         """How often a drift was noticed; None: the learner does not look for drifts."""
 
     @property
+    def most_classes(self) -> int | None:
+        """The largest number of classes that it takes; None: any, or it has none."""
+
+    @property
+    def dual(self) -> float | None:
+        """The dual objective, of a `DualLearner`."""
+
+    @property
     def last_drift(self) -> int | None:
         """The last example before the latest drift was noticed; 0: none was."""
 
@@ -165,12 +175,18 @@ class Reported:
         """The share of steps that changed nothing."""
 
 
-@runtime_checkable
 class Finishing(Protocol):
     """A learner that can go to the optimum of the examples kept."""
 
     def finish(self, *, progress: Callable[[float, int], None] | None) -> Any:
         """Go there; `progress` is told delta and the number of support vectors."""
+
+
+class Probable(Protocol):
+    """A learner with probabilities."""
+
+    def probabilities_of(self, margin: Any) -> dict[Any, float]:
+        """Return {label: calibrated probability} at a margin, or at a list of scores, of a row."""
 
 
 class PrimalLearner(Protocol):

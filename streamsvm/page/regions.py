@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +18,6 @@ _MOST_LABELS = 8
 _MOST_POINTS = 200
 
 
-@runtime_checkable
 class Kernelized(Protocol):
     """A learner with support vectors, as its picture asks for it."""
 
@@ -83,16 +82,16 @@ class Regions:
 
     def _predicted(self, grid: pa.Table) -> list[Any]:
         """Return the labels predicted for rows; not as Arrow, which mixed labels cannot be."""
-        assert isinstance(self._learner, Kernelized)
-        with self._learner.lock:
-            labels = self._learner.targets.labels_of(self._learner.margins_many(grid))
+        learner = cast(Kernelized, self._learner)
+        with learner.lock:
+            labels = learner.targets.labels_of(learner.margins_many(grid))
         found: list[Any] = labels.tolist()
         return found
 
     def _look(self) -> bool:
         """Choose the box, again when the vectors have become many more or fewer."""
         n = self._learner.n_support_vectors or 0
-        if n < 10 or not isinstance(self._learner, Kernelized):
+        if n < 10 or not hasattr(self._learner, "support_vectors"):
             return False
         if self._values or not 0.8 * self._n <= n <= 1.25 * self._n:
             rows = self._learner.support_vectors().rows

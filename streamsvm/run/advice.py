@@ -3,7 +3,7 @@
 import inspect
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from streamsvm.features.absent import zeros_in_words
 from streamsvm.features.names import Name
 from streamsvm.labels.class_labels import plain, shown
 from streamsvm.learners.bases.learner import Learner
+from streamsvm.monitor.watched import Reported
 from streamsvm.run.report import RunReport
 
 _FEWEST = 1000
@@ -36,14 +37,16 @@ _FEW_DIGITS = 1e-4
 _LARGE = 100.0
 
 
-def advice_of(report: RunReport, learner: Learner) -> list[str]:
+def advice_of(report: RunReport, of: Reported) -> list[str]:
     """Return what a report and the learner advise: a sentence for each finding, most harmful first.
 
     Empty: nothing looks wrong. Of fewer than 1,000 examples, it is only about texts.
     """
     if report.learnt < _FEWEST:
         return [*_late(report), *report.text_findings]
-    zeros = zeros_in_words(learner) if isinstance(learner, Learner) else None
+    # What is asked of it below, learners of sentences have, too.
+    learner = cast(Learner, of)
+    zeros = zeros_in_words(learner) if isinstance(of, Learner) else None
     return [
         *_late(report),
         *_labels(report, learner),

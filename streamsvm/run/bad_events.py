@@ -272,7 +272,7 @@ class BadEvents:
         """
         self.n_events, self.counts = values["n_events"], Counter(values["counts"])
         if self.on_error == "dead-letter":
-            self._letters.resume(values["letters"])
+            self._letters.restore(values["letters"])
 
     def _flush(self) -> None:
         if callable(self.on_error) and (flush := getattr(self.on_error, "flush", None)):

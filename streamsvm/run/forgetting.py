@@ -17,8 +17,8 @@ from streamsvm.monitor.watched import Model
 from streamsvm.run import checkpoint
 from streamsvm.run.checkpoint import Values, arrays_of, named_for
 from streamsvm.run.checkpoint_lock import CheckpointLock
-from streamsvm.run.group_labels import GroupLabels
 from streamsvm.run.late_labels import LateLabels
+from streamsvm.run.late_labels.group import GroupLabels
 from streamsvm.run.requests import learner_of, unlearn
 from streamsvm.support.declaration import NamedArrays
 
@@ -70,7 +70,7 @@ def _with_sample(model: Model, values: Values, arrays: dict[str, np.ndarray]) ->
     A feature that nothing has any more leaves the sample together with the model's rows.
     """
     monitor = TrackingMonitor(model, sample=values["parameters"]["sampled"])
-    monitor.passed_by.resume(values["sample"], NamedArrays(arrays_of("monitor", arrays)))
+    monitor.passed_by.restore(values["sample"], NamedArrays(arrays_of("monitor", arrays)))
     for name in named_for("monitor", monitor.passed_by.state()[1]):
         arrays.pop(name, None)
     return monitor

@@ -73,7 +73,7 @@ class LetterFile:
         size = os.stat(self.path).st_size if self.path is not None and is_regular else 0
         return {"run": self._run, "number": self._number, "bytes": size}
 
-    def resume(self, settled: dict[str, Any]) -> None:
+    def restore(self, settled: dict[str, Any]) -> None:
         """Continue the file of a checkpoint; letters after it are removed, to be written again."""
         self._run, self._number = settled["run"], settled["number"]
         # Its first letter may have come after the checkpoint: then the number was not known yet.

@@ -124,7 +124,7 @@ def check_target(
     further classes are more than a tenth of at least 20 labels.
     """
     classes = [label for label, _ in labels.present()]
-    most = getattr(learner, "most_classes", None)
+    most = None if learner is None else learner.most_classes
     if most is not None and 2 < most < len(classes):
         raise LabelError(f"the label {too_many_classes(classes[most], most)}")
     if may_have_errors:

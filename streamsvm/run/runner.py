@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from connectors.batch import Batch
 from connectors.output import Output
@@ -25,9 +25,9 @@ from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.batch_feeder import BatchFeeder
 from streamsvm.run.checkpoint import Checkpoint, Contents, Part, Place
 from streamsvm.run.feeder import Feeder
-from streamsvm.run.group_labels import GroupLabels
 from streamsvm.run.late_labels import LateLabels, steps
-from streamsvm.run.late_order import learn_in_order
+from streamsvm.run.late_labels.group import GroupLabels
+from streamsvm.run.late_labels.in_order import learn_in_order
 from streamsvm.run.record_feeder import feeder_of
 from streamsvm.run.report import Progress, RunReport, peak_memory
 from streamsvm.run.requests import Requests
@@ -152,7 +152,7 @@ class Run:
         # A monitor makes its records at the ends of chunks.
         chunk = (self.learner or Reported).chunk
         self._chunk = chunk if self.monitor is None else min(chunk, self.monitor.every)
-        if finish and not isinstance(self.learner, Finishing):
+        if finish and not hasattr(self.learner, "finish"):
             raise ParameterError(
                 f"finish={finish}: {type(self.learner or self.model).__name__} cannot; that is for "
                 "LASVM, averaged tracking and LaRank"
@@ -455,7 +455,7 @@ class Run:
     def _check(self, labels: LabelColumn) -> None:
         """Refuse a target that is none of a classifier, or has too many classes."""
         # Once a learner of two classes has them, any other label is a bad event.
-        if self.report.learnt == 0 or getattr(self.learner, "most_classes", None) != 2:
+        if self.report.learnt == 0 or self.learner is None or self.learner.most_classes != 2:
             parts.check_is_classification(labels, self.score.seen, self.max_classes)
         if self.report.learnt == 0:
             parts.check_target(labels, self.learner, self.source.cuts_anew)
@@ -531,8 +531,7 @@ class Run:
 
         try:
             self._say_phase("finishing")
-            assert isinstance(self.learner, Finishing)
-            self.learner.finish(progress=progress)
+            cast(Finishing, self.learner).finish(progress=progress)
             self.report.finished = True
         except KeyboardInterrupt:
             self.report.interrupted = True

@@ -33,10 +33,6 @@ class StructuredLearner(Locked, container.Saved, Reported, base.Estimator):
     described: tuple[str, ...]
     """The parameters that matter most."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        # The monitor that is told of each sentence learnt.
-
     def __repr__(self) -> str:
         return words.short(self)
 

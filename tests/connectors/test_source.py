@@ -142,3 +142,13 @@ def test_a_source_around_another_has_what_is_set_too():
     assert around.keep == ["a"]
     asked = {name for name in vars(Source) if name[0] != "_"}
     assert asked <= vars(SourceAround).keys()
+
+
+def test_joined_columns_are_of_a_type_that_holds_all():
+    wholes = next(ArrowSource(pa.table({"a": [1.0], "y": [2]}), "y").batches())
+    for value, found in (([1.5], [1.5, 2.0]), ([None], [None, 2])):
+        first = next(ArrowSource(pa.table({"a": [0.0], "y": value}), "y").batches())
+        assert Batch.concat([first, wholes]).labels.to_pylist() == found
+    text = next(ArrowSource(pa.table({"a": [0.0], "y": ["1"]}), "y").batches())
+    with pytest.raises(pa.ArrowException):
+        Batch.concat([text, wholes])

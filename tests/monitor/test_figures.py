@@ -33,6 +33,8 @@ def test_every_metric_of_the_dashboard_is_served():
             names = re.findall(r"streamsvm_(\w+)", target["expr"])
             assert len(names) == 1, target["expr"]
             found[names[0]] = target["expr"]
+            if (figure := ALL.get(names[0])) is not None and figure.chart:
+                assert target["legendFormat"] == figure.title
             unit = panel["fieldConfig"]["defaults"].get("unit", "none")
             assert "rate(" in target["expr"] or UNITS.get(served[names[0]].unit, "none") == unit
             # A counter is read as a rate, a gauge as it is.

@@ -420,7 +420,7 @@ def test_held_rows_give_back_what_they_were_given(steps, size):
                 found += [(event.x, event.position) for event in batch.events()]
             assert found == [model.pop(number) for number in numbers]
         copy = HeldRows()
-        copy.resume(*held.state())
+        copy.restore(*held.state())
         held = copy
     assert len(held) == len(model)
     held.drop(list(model))

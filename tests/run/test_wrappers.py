@@ -23,6 +23,7 @@ from streamsvm import (
     SVMSGDClassifier,
     kernels,
 )
+from streamsvm.cli.report import report_rows
 from streamsvm.confidence.comparison import Comparison
 from streamsvm.errors import (
     CheckpointError,
@@ -106,6 +107,14 @@ WRAPPERS = {
     },
 }  # fmt: skip
 ALL = pytest.mark.parametrize("name", WRAPPERS)
+
+
+@ALL
+def test_rows_of_the_report_have_names_of_their_own(name):
+    wrapped = WRAPPERS[name]
+    report = Run(MemorySource(wrapped.events[:400]), wrapped.make(scaled())).execute()
+    names = [row for row, _ in report_rows(report, {})]
+    assert all(names) and len({*names}) == len(names) and not any("_" in row for row in names)
 
 
 def loop(wrapped, model, events, delay=0):

@@ -1,8 +1,11 @@
-"""A model is used by one call at a time: what runs in the middle of a call is refused."""
+"""A model is used by one call at a time: in the middle of one, its own thread is refused another.
+
+Other threads wait.
+"""
 
 import copy
 import pickle
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -234,10 +237,10 @@ def test_a_call_waits_for_that_of_another_thread(cls):
     for x in events:
         learn(x)
         predict(x)
-    for call in (learn, predict):
-        thread = threading.Thread(target=call, args=(events[0],))
-        with model.lock:
-            thread.start()
-            thread.join(0.1)
-            assert thread.is_alive(), f"{call.__name__} does not wait"
-        thread.join()
+    with ThreadPoolExecutor(1) as other:
+        for call in (learn, predict):
+            with model.lock:
+                waits = other.submit(call, events[0])
+                with pytest.raises(TimeoutError):
+                    waits.result(0.1)
+            waits.result()

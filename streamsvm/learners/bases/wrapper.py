@@ -32,6 +32,11 @@ class LockedWrapper(Locked):
 
     is_around = True
 
+    @property
+    def figures(self) -> dict[str, float | None]:
+        """What a monitor records of it, beside what it records of the learner."""
+        return {}
+
     @guarded
     def __getstate__(self) -> dict[str, object]:
         # At once, with all that it holds: what is pickled later may have changed.

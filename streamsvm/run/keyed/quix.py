@@ -226,7 +226,7 @@ class ModelPerKey:
 
         Returns
         -------
-        River model or None
+        Model or None
             The model; None: it has learnt nothing yet.
 
         """

@@ -444,11 +444,11 @@ class LateLabels:
 
     def restore(self, values: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Continue from what `state` returned."""
-        self._rows.resume(values["rows"], arrays)
+        self._rows.restore(values["rows"], arrays)
         self._held = OrderedDict((key, _restored(*held)) for key, *held in values["held"])
-        self._keys.resume(values)
+        self._keys.restore(values)
         due = [(held.due, held.number) for held in self._held.values()]
-        self._clock.resume(values["seen"], values["now"], due)
+        self._clock.restore(values["seen"], values["now"], due)
         self._counts = Counter(values["counts"])
         self._latest, self._latest_label, self._answered_to = values["read"]
         self._times = arrays["times"].tolist()

@@ -78,7 +78,7 @@ class LabelClock:
         self._due = []
         return numbers
 
-    def resume(self, seen: int, now: float, due: list[tuple[float, int]]) -> None:
+    def restore(self, seen: int, now: float, due: list[tuple[float, int]]) -> None:
         """Continue with events that wait: (when the label comes, number)."""
         self.seen, self.now = seen, now
         self._due = [] if self.delay is None else sorted(due)

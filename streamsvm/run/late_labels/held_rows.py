@@ -93,7 +93,7 @@ class HeldRows:
             arrays |= {f"{first}.{name}": array for name, array in own.items()}
         return {"files": files, "firsts": firsts, "next": self.next_number}, arrays
 
-    def resume(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+    def restore(self, state: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
         """Replace the rows by those that another store had when its `state` was called."""
         self._part_of, self.next_number = {}, state["next"]
         own: dict[str, dict[str, np.ndarray]] = {}

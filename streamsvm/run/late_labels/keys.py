@@ -124,7 +124,7 @@ class LabelKeys:
         counts = dict(self.counts)
         return {"early": early, "past": past, "forgotten": forgotten, "key_counts": counts}
 
-    def resume(self, state: dict[str, Any]) -> None:
+    def restore(self, state: dict[str, Any]) -> None:
         """Continue from what `state` returned."""
         self._waiting = OrderedDict()
         for key, label, moment in state["early"]:

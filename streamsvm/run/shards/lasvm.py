@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -65,8 +65,8 @@ class LASVMTraining(Training[LASVMClassifier]):
         """Make rounds until the gap is as wanted; yield each."""
         self._agree(self._learner.C_)
         if (kept := self._folder.read(_UNITED)) is not None:
-            assert isinstance(kept.model, LASVMClassifier)
-            self._united, self.report = kept.model, ShardsReport.from_json(kept.about)
+            self._united = cast(LASVMClassifier, kept.model)  # the plan says so
+            self.report = ShardsReport.from_json(kept.about)
         else:
             self._united = self._setting.new_learner()
             self._learn(self._new(self._union()))

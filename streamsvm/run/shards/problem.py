@@ -27,6 +27,7 @@ REST = -1
 
 
 L = TypeVar("L", LASVMClassifier, SVMSGDClassifier)
+"""The learners that shards train."""
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,8 @@ class ConceptLabeler(SentenceLearner):
 
     """
 
+    window: int
+
     def __init__(
         self,
         exploration: str = "order_free",

@@ -26,9 +26,6 @@ from streamsvm.support.rows import Rows, shape
 class ExactStream(ExactLearner):
     """An exact solution of rows with numbers, or without."""
 
-    observer = None
-    """No monitor: it would need labels."""
-
     def __init__(
         self,
         kernel: Kernel | None,
