@@ -12,7 +12,8 @@ class, time and memory with the commit and the machine; what is in it is not mea
 Files of ../shared/data are left out if they are not there. ``--streams`` and ``--learners`` select
 some by name, ``--hard`` the streams of `hard_streams`. ``--rows N`` is the most events of a stream,
 ``--seconds N`` the most processor time of a learner on a stream: one that needs more, or is bound
-to, is left out there.
+to, is left out there. ``--page`` measures nothing, and prints ``benchmarks/results/arena.md`` from
+what is kept.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ from benchmarks.golden.problems import FOLDER
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
 
 Events = list[Event]
+RESULTS = Path(__file__).parent / "results"
 
 
 def _file(name: str, n: int, one_class: bool = False) -> Events:
@@ -268,6 +270,49 @@ def _losses(found: dict[str, dict[str, Any]], learners: list[str]) -> None:
         print(f"- {stream}: {best} is {ahead:.1f} points ahead")
 
 
+_PAGE = """## Streams, one after the other
+
+Progressive accuracy in percent: each event is predicted, then learnt; defaults against defaults.
+River's KNN (of 1,000 examples), LR, PA and ALMA are behind its `StandardScaler`; its forests have 10
+trees, MOA's 30. LaRank is of several classes, LASVM of two. An empty cell: too slow (a minute for
+10,000 events, five for 50,000), or not run. On the last six streams of River's learners one model,
+one width, or distances over all features fail. Times are of the processor, mostly of a busy machine.
+`python -m benchmarks.arena --rows N`, also with `--hard` and `--moa`; kept in
+`benchmarks/results/arena.json`, each with its commit; `--page` prints this page.
+"""
+_WITH_MOA = ["adaptive", "LASVM or LaRank", *moa.LEARNERS]
+_OF_PAGE = (
+    ("The first 10,000 events", 10_000, _SHOWN),
+    ("The first 50,000 events, or all there are", 50_000, _SHOWN),
+    ("MOA, the first 10,000 events", 10_000, _WITH_MOA),
+    ("MOA, the first 30,000 events", 30_000, _WITH_MOA),
+    ("MOA, the first 50,000 events, or all there are", 50_000, _WITH_MOA),
+)
+_FEWEST_PEERS = 2
+
+
+def _print_page(known: dict[str, Any]) -> None:
+    """Print the page of results: of each table the streams of which ours and peers are known."""
+    print(_PAGE)
+    names = [*dict(streams(1)), *dict(hard_streams.streams(1))]
+    for title, rows, learners in _OF_PAGE:
+        found: dict[str, dict[str, Any]] = {}
+        for stream in names:
+            cells = known.get(f"{stream} ({rows})", {})
+            n_peers = sum(cells.get(name) is not None for name in learners[2:])
+            if all(map(cells.get, learners[:2])) and n_peers >= _FEWEST_PEERS:
+                found[stream] = {name: cells.get(name) for name in learners}
+        print(f"### {title}\n\n{_row('stream', learners)}\n{'|---' * (1 + len(learners))}|")
+        for stream, cells in found.items():
+            print(_row(stream, _cells([cell and cell["accuracy"] for cell in cells.values()])))
+        _means(found, learners)
+        print()
+        _times(found)
+        print()
+        _losses(found, learners)
+        print()
+
+
 def _row(name: str, cells: list[str]) -> str:
     return f"| {name} | {' | '.join(cells)} |"
 
@@ -291,7 +336,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--show", choices=FIGURES, default="accuracy")
+    parser.add_argument("--page", action="store_true")
     given = parser.parse_args()
+    if given.page:
+        _print_page(json.loads((RESULTS / "arena.json").read_text()))
+        return
     learners = given.learners or list(_SHOWN)
     if given.moa:
         moa.check()
