@@ -609,8 +609,8 @@ class TrackingMonitor:
             yield
 
     def _contents(self) -> dict[str, Any]:
-        # A copy is in no run.
-        left_out = {*_FORWARDED, "phase"}
+        # A copy is in no run. Its learner is found in its model: wrappers pickle copies of theirs.
+        left_out = {*_FORWARDED, "phase", "learner"}
         return {name: value for name, value in self.__dict__.items() if name not in left_out}
 
     def __deepcopy__(self, known: dict[int, Any]) -> TrackingMonitor:
@@ -627,4 +627,5 @@ class TrackingMonitor:
 
     def __setstate__(self, contents: dict[str, Any]) -> None:
         self.__dict__.update(contents)
+        self.learner = learner_of(self.model)
         self._attach()

@@ -347,7 +347,17 @@ _ADAPTERS: dict[type, type[ModelAdapter]] = {
 
 
 def adapter_of(model: Model) -> ModelAdapter:
-    """Return the adapter of a wrapper, or that of all other models."""
+    """Return the adapter of a wrapper, or that of all other models.
+
+    ParameterError: it is no model, but a class, for example.
+    """
+    if isinstance(model, type) or not all(
+        callable(getattr(model, name, None)) for name in ("learn_one", "predict_one")
+    ):
+        raise ParameterError(
+            f"model={' '.join(repr(model).split()):.80}: use a learner, a pipeline that ends in "
+            "one, or a River classifier; an object, not a class"
+        )
     found = (_ADAPTERS[cls] for cls in type(model).__mro__ if cls in _ADAPTERS)
     return next(found, ModelAdapter)(model)
 

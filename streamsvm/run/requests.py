@@ -54,12 +54,13 @@ def can_forget(cls: type) -> bool:
     return hasattr(cls, "unlearn")
 
 
-def unlearn(model: Model, ids: Iterable[int]) -> Unlearned:
+def unlearn(model: Model, ids: Iterable[int] | int) -> Unlearned:
     """Take examples back from the learner in a model, and from the sample of its monitor.
 
     Returns what the learner returns: ids `removed` and `not_kept`, and the `gap` now.
     """
-    return learner_of(model).unlearn(list(dict.fromkeys(ids)))
+    several = ids if isinstance(ids, Iterable) else [ids]
+    return learner_of(model).unlearn(list(dict.fromkeys(several)))
 
 
 class Requests(Kept):

@@ -126,7 +126,7 @@ class Serving:
         self._copy = found
         self._moment = time.monotonic()
 
-    def unlearn(self, ids: Iterable[int]) -> Unlearned:
+    def unlearn(self, ids: Iterable[int] | int) -> Unlearned:
         """Take examples back from the model, and renew the copy at once: see `unlearn` there.
 
         All predictions that begin after it has returned are made without them. It may be called

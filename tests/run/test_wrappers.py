@@ -19,8 +19,10 @@ from streamsvm import (
     OSPASParser,
     Selective,
     SequencePA,
+    Serving,
     StandardScaler,
     SVMSGDClassifier,
+    TrackingMonitor,
     kernels,
 )
 from streamsvm.cli.report import report_rows
@@ -442,3 +444,27 @@ def test_content_that_does_not_hold_together_is_refused(name):
     for change in CHANGES[name]:
         with pytest.raises((ValueError, TypeError, StreamSVMError)):
             read(content | change)
+
+
+@ALL
+def test_a_pickled_monitor_of_a_wrapper_goes_on(name):
+    wrapped = WRAPPERS[name]
+    monitor = TrackingMonitor(wrapped.make(scaled()), every=50)
+    for x, y in wrapped.events[:100]:
+        monitor.model.predict_one(x)
+        monitor.model.learn_one(x, y)
+    other = pickle.loads(pickle.dumps(monitor))
+    assert other.get()["n_examples"] == monitor.get()["n_examples"]
+    for x, y in wrapped.events[100:300]:
+        for one in (monitor, other):
+            one.model.predict_one(x)
+            one.model.learn_one(x, y)
+    assert other.get()["n_examples"] == monitor.get()["n_examples"] > 100
+    assert other.get()["accuracy"] == monitor.get()["accuracy"]
+
+
+@pytest.mark.parametrize("model", [None, 3, LASVMClassifier, StandardScaler()])
+def test_what_is_no_model_is_refused(model):
+    for use in (lambda: Run(MemorySource(BANANAS), model), lambda: Serving(model)):
+        with pytest.raises(ParameterError, match="an object, not a class"):
+            use()
