@@ -161,7 +161,10 @@ SECTIONS = {
         20,
     ),
     "drift": Section(
-        _all(drift.STREAMS, drift.measure), {("docs/drift.md", "drift"): drift.table}, False, 40
+        _all(drift.STREAMS, drift.measure),
+        {(f"{_RESULTS}/drift.md", "drift"): drift.table},
+        False,
+        40,
     ),
     "overlap": Section(
         _all(classes.OVERLAPPING, classes.of_overlap), {(_CLASSES, "overlap"): _overlap}, True, 2
