@@ -351,9 +351,7 @@ def adapter_of(model: Model) -> ModelAdapter:
 
     ParameterError: it is no model, but a class, for example.
     """
-    if isinstance(model, type) or not all(
-        callable(getattr(model, name, None)) for name in ("learn_one", "predict_one")
-    ):
+    if isinstance(model, type) or not hasattr(model, "learn_one"):
         raise ParameterError(
             f"model={' '.join(repr(model).split()):.80}: use a learner, a pipeline that ends in "
             "one, or a River classifier; an object, not a class"

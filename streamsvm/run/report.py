@@ -225,8 +225,10 @@ class RunReport(Kept):
 
     def take_from(self, learner: Reported) -> None:
         """Fill in what a learner says about itself; what it does not have is None, 0 or empty."""
-        for name in ("n_support_vectors", "chosen", "drifts", "delta", "tau", "dual"):
+        for name in ("n_support_vectors", "chosen", "drifts", "delta", "tau"):
             setattr(self, name, getattr(learner, name))
+        # Some have it only with a kernel.
+        self.dual = getattr(learner, "dual", None)
         candidates = learner.waiting
         self.selection = None if candidates is None else candidates.in_words
         self.memory_bytes, self.memory_parts = learner.memory_usage, learner.memory_parts

@@ -95,6 +95,8 @@ class OSPASParser(SentenceLearner):
 
     """
 
+    has_regret = True
+
     def __init__(
         self,
         C: float = 0.1,
