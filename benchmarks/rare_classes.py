@@ -2,8 +2,7 @@
 
 Recall of the rare class, its examples weighing 100, and specificity (both in percent, from a
 quarter of the stream on, each event predicted before it is learnt) with a window of 10,000 examples
-and without one. The rare class stays, moves slowly, or jumps
-once.
+and without one. The rare class stays, moves slowly, or jumps once.
 """
 
 from __future__ import annotations
