@@ -31,7 +31,6 @@ class Measuring(Protocol):
     score: Score
     metrics: Metrics
     rates: Rates
-
     confidence: float
 
     @property
@@ -64,7 +63,10 @@ def record_of(monitor: Measuring, n: int, n_sampled: int) -> dict[str, Any]:
     if learner.n_drifts is not None:
         record |= {"n_drifts": learner.n_drifts, "last_drift": learner.last_drift}
     if learner.has_regret:
-        record |= {"mean_loss": learner.mean_loss, "regret_bound": learner.regret_bound}
+        loss = learner.mean_loss
+        # Before the first loss the bound may be infinite.
+        bound = None if loss is None else learner.regret_bound
+        record |= {"mean_loss": loss, "regret_bound": bound}
     seen = monitor.seen.values(learner.looks)
     # Only here it is about the examples that the gap is about.
     certifies = learner.has_dual and learner.covers == "kept"

@@ -7,12 +7,15 @@ import pytest
 
 import streamsvm
 from streamsvm import (
+    AmbiguousSVMClassifier,
     LASVMClassifier,
+    OSPASParser,
     SVMSGDClassifier,
     TrackingMonitor,
     TrackingSVMClassifier,
     kernels,
 )
+from streamsvm.cli.gap_rows import gap_rows
 from tests.learners.test_lasvm import rows
 
 
@@ -101,3 +104,10 @@ def test_one_gap_is_shown_and_the_others_are_in_get(data):
         words = monitor.report().split()
         assert names <= set(words) and "certificate_papers" not in words
         assert {"gap_kept", "kept_certificate_recent", "certificate_papers"} <= set(monitor.get())
+
+
+@pytest.mark.parametrize("learner", [AmbiguousSVMClassifier, OSPASParser])
+def test_before_the_first_loss_there_is_no_bound_of_it(learner):
+    values = TrackingMonitor(learner()).get()
+    assert values["mean_loss"] is values["regret_bound"] is None
+    assert gap_rows(values) == []
