@@ -268,6 +268,20 @@ def test_finish_leads_each_model_to_its_optimum():
         assert member.delta <= 1e-3 and member.dual >= dual
 
 
+def test_finish_knows_words_that_came_since_the_last_look():
+    """The last examples have more features than a model that was not told of them."""
+    draws, model = np.random.default_rng(0), AdaptiveSVMClassifier(seed=42)
+    for _ in range(200):
+        y = int(draws.integers(3))
+        words = [f"w{j}" for j in draws.integers(4000, size=5)]
+        model.learn_one(dict.fromkeys(words, 1.0) | ({"in": 1.0} if y else {}), y)
+    own = [member.model for member in model.model.members if member is not None]
+    assert model.model.is_sparse and {one.n_features for one in own} != {model.model.n_features}
+    model.finish()
+    assert all(one.n_features == model.model.n_features for one in own)
+    assert own[0].delta <= 1e-3 and model.duality_gap() < 0.01
+
+
 def test_parameters_are_checked():
     wrong_ones = [{"C": 0.0}, {"window": 0}, {"max_support_vectors": 1}, {"scale": "yes"}]
     for wrong in (*wrong_ones, {"class_weight": "balanced"}):

@@ -522,9 +522,7 @@ class AdaptiveModel(Model):
         recent.most = self._most_kept() + EVERY * MOST_LOOKS
         since, state.info[SINCE] = int(state.info[SINCE]), 0
         errors.note(state, self._last(since).marks, [m is not None for m in self.members])
-        for member in self.members:
-            if member is not None and member.bits is None:
-                member.model.n_features = self.n_features
+        self._tell_features()
         if errors.notices_drift(state, n):
             _log.info("drift at example %d: errors are far more than before", n)
         for slot in (FIRST, RANKS):
@@ -535,6 +533,12 @@ class AdaptiveModel(Model):
             self._fall_asleep(n)
         self.combination = combination.with_more_places(self.combination)
         self._rebind()
+
+    def _tell_features(self) -> None:
+        """Let models know of features that came since the last look."""
+        for member in self.members:
+            if member is not None and member.bits is None:
+                member.model.n_features = self.n_features
 
     def _most_kept(self) -> int:
         most = MOST_KEPT if has_ranks(self.is_sparse, self.n_features) else MOST_RECENT
@@ -721,6 +725,8 @@ class AdaptiveModel(Model):
 
     def finish(self, progress: Callable[[float, int], None] | None, seconds: float | None) -> None:
         """Lead each model to the optimum over the examples that it keeps, and the last ones."""
+        # The last examples have them.
+        self._tell_features()
         for member in self.members:
             if member is not None:
                 with self._recent_in_reserve(member):

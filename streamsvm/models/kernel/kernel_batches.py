@@ -208,7 +208,12 @@ def _learn_blocks(
 def write_margins(
     solver: KernelSolver, n_threads: int, state: KernelState, x: Rows, out: np.ndarray
 ) -> None:
-    """Write the margins of rows by a state into `out`, in several threads if that pays."""
+    """Write the margins of rows by a state into `out`, in several threads if that pays.
+
+    ValueError: the rows have more features than the state has room for.
+    """
+    if shape(x)[1] > states.n_columns(state):
+        raise ValueError(f"{shape(x)[1]} features, and room for {states.n_columns(state)}")
 
     def write(state: KernelState, start: int, stop: int) -> None:
         solver.write_margins(state, cut(x, start, stop), out[start:stop])
