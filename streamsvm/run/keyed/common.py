@@ -77,17 +77,17 @@ def _file_of(model: Model | str | Path, probabilities: bool) -> bytes:
 
 
 def _check(model: Model, probabilities: bool) -> None:
-    if adapter_of(model).changes_by_predicting:
-        raise ParameterError(
-            f"model: each prediction changes a {type(model).__name__}, and the log has those of "
-            "learnt events only: give the learner that it is around"
-        )
     last = container.steps_of(model)[-1]
     if not isinstance(last, _LEARNERS):
         raise ParameterError(
             f"{' '.join(repr(model).split()):.80} is no model for keys to begin with: use a "
             "learner of streamsvm with labels of one value, such as LASVMClassifier(), a pipeline "
             "that ends with one, or the path of a model file"
+        )
+    if adapter_of(model).changes_by_predicting:
+        raise ParameterError(
+            f"model: each prediction changes a {type(model).__name__}, and the log has those of "
+            "learnt events only: give the learner that it is around"
         )
     if probabilities and not has_probabilities(last):
         raise ParameterError(f"probabilities=True: {type(last).__name__} has none; leave it out")
