@@ -13,6 +13,9 @@ from streamsvm.monitor.series import charts
 from streamsvm.page import skeleton
 from streamsvm.run.report import RunReport
 
+_OF_SOME_RUNS = ("monitor.parquet", *(f"{name}.png" for name in plots.NAMES))
+"""Files that not each report has."""
+
 
 def write(
     folder: str,
@@ -28,6 +31,7 @@ def write(
     """
     path = Path(folder)
     path.mkdir(exist_ok=True)
+    _remove_older(path)
     records = [] if monitor is None else monitor.history.records
     histories = monitor, records, report.history.records
     title = f"{result['target']} of {result['data']}"
@@ -52,3 +56,10 @@ def write(
     except ImportError:
         return [*written, "no PNG files: pip install matplotlib"]
     return written + [str(file) for file in drawn]
+
+
+def _remove_older(folder: Path) -> None:
+    """Remove what only an older report in a folder may have: it would be taken for this one's."""
+    if (folder / "report.json").exists():
+        for name in _OF_SOME_RUNS:
+            (folder / name).unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import AbstractContextManager
 from typing import Any, Protocol, cast
 
@@ -15,6 +16,7 @@ from streamsvm.support.printing import escape
 _SIDE = 48
 _SIZE = 336
 _MOST_LABELS = 8
+_OTHERS = "other labels"
 _MOST_POINTS = 200
 
 
@@ -59,10 +61,10 @@ class Regions:
         # Rows of the picture from the top.
         x, y = np.meshgrid(left + side * (right - left), top - side * (top - bottom))
         grid = pa.table({names[0]: x.ravel(), names[1]: y.ravel()})
-        predicted = told_apart(self._predicted(grid))
-        labels = sorted(set(predicted))
+        predicted = _of_few(told_apart(self._predicted(grid)))
+        labels = sorted(set(predicted), key=lambda label: (label == _OTHERS, label))
         shares = {label: predicted.count(label) / len(predicted) for label in labels}
-        number = {label: i % _MOST_LABELS for i, label in enumerate(labels)}
+        number = {label: i for i, label in enumerate(labels)}
         cells = np.array([number[p] for p in predicted]).reshape(_SIDE, _SIDE)
         said = ", ".join(f"{label} in {share:.0%} of the box" for label, share in shares.items())
         across, up = f"{names[0]}: {left:g} to {right:g}", f"{names[1]}: {bottom:g} to {top:g}"
@@ -115,6 +117,15 @@ class Regions:
         return "".join(
             f'<circle class="point" cx="{a:.1f}" cy="{b:.1f}" r="2"/>' for a, b in places
         )
+
+
+def _of_few(labels: list[str]) -> list[str]:
+    """Return labels of which those are one that would have no colour of their own: the rarest."""
+    counts = Counter(labels)
+    if len(counts) <= _MOST_LABELS:
+        return labels
+    own = {label for label, _ in counts.most_common(_MOST_LABELS - 1)}
+    return [label if label in own else _OTHERS for label in labels]
 
 
 def _rectangles(cells: np.ndarray) -> str:

@@ -28,12 +28,11 @@ from river import compose
 from connectors.errors import SourceError
 from connectors.output import Output
 from connectors.source import Snapshot, Source
-from streamsvm._parameter_checks import check_whole
+from streamsvm._parameter_checks import check_positive, check_whole
 from streamsvm.errors import (
     CheckpointError,
     DamagedModelFileError,
     ModelFileError,
-    ParameterError,
     StreamSVMError,
 )
 from streamsvm.model_files import codec, replacing
@@ -160,8 +159,8 @@ class Checkpoint:
         peers: str | None = None,
     ) -> None:
         every = check_whole("every", every, 1)
-        if seconds is not None and not seconds > 0:
-            raise ParameterError(f"seconds={seconds!r}: use a number above 0, or None")
+        if seconds is not None:
+            seconds = check_positive("seconds", seconds)
         self.path = Path(path)
         self._next = next_of(self.path)
         self.every, self.seconds, self.peers = every, seconds, peers

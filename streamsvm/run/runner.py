@@ -1,6 +1,7 @@
 """The main loop: the events of a source are predicted, scored, learnt and reported."""
 
 import logging
+import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
@@ -10,6 +11,7 @@ from connectors.batch import Batch
 from connectors.output import Output
 from connectors.source import Snapshot, Source, checked
 from streamsvm._compiling import clock
+from streamsvm._parameter_checks import check_size, check_whole
 from streamsvm.errors import ParameterError
 from streamsvm.labels.bag_labels import candidates_of
 from streamsvm.labels.label_column import LabelColumn, Pairs
@@ -612,10 +614,8 @@ def carry_out(wanted: steps.Steps, feeder: Feeder) -> Pairs:
 
 def _check_reading(source: Source, epochs: int, limit: int | None, late: LateLabels | None) -> None:
     """Refuse to read a source so often, so far, or without what its labels need."""
-    if epochs < 1:
-        raise ParameterError(f"epochs={epochs!r}: use a whole number of at least 1")
-    if limit is not None and limit < 1:
-        raise ParameterError(f"limit={limit!r}: use a whole number of at least 1, or None")
+    check_whole("epochs", epochs, 1)
+    check_size("limit", limit, 1, sys.maxsize)
     if late is not None and epochs > 1:
         raise ParameterError(f"epochs={epochs!r}: with late labels a stream is read once")
     if late is None and source.has_answers:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable
 from typing import Any, Protocol, cast
 
-from streamsvm.errors import ParameterError
+from streamsvm._parameter_checks import check_number
 from streamsvm.features.schema import Schema
 from streamsvm.learners.bases.kernel.unlearning import Unlearned
 from streamsvm.learners.bases.row_learner import RowLearner
@@ -82,11 +82,9 @@ class Serving:
     """
 
     def __init__(self, model: Model | TrackingMonitor, seconds: float = 1.0) -> None:
-        if not seconds >= 0:
-            raise ParameterError(f"seconds={seconds!r}: use a number of at least 0")
         model = model.model if isinstance(model, TrackingMonitor) else model
         self._model, self._adapter = model, adapter_of(model)
-        self.seconds = seconds
+        self.seconds = check_number("seconds", seconds, 0)
         # River's models are not thread-safe; learners of this package have locks of their own.
         self._lock = threading.Lock()
         self._renewing = threading.Lock()

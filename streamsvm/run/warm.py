@@ -137,10 +137,14 @@ def _configurations(
     variants: dict[type, Any] = {known.cls: known.variants for known in registered_learners()}
     variants |= {StandardScaler: ({},), RandomFourierFeatures: ({"gamma": 1.0},), RankBits: ({},)}
     variants[Nystroem] = ({"kernel": all_kernels.RBF(gamma=1.0)},)
-    chosen = [_kernel_of(k) for k in (KERNELS if kernels is None else kernels)]
+    several: Any = KERNELS if kernels is None else kernels
+    # One kernel is a named tuple of its parameters.
+    if not isinstance(several, Iterable) or isinstance(several, str) or hasattr(several, "_fields"):
+        several = [several]
+    chosen = [_kernel_of(k) for k in several]
     if learners is None:
         learners = list(variants)
-    several: Any = learners if isinstance(learners, (list, tuple, set)) else [learners]
+    several = learners if isinstance(learners, (list, tuple, set)) else [learners]
     for learner in chain.from_iterable(_compiled_steps(one, variants) for one in several):
         if isinstance(learner, type) and learner in variants:
             takes = inspect.signature(learner).parameters.keys()
@@ -172,11 +176,13 @@ def _compiled_steps(model: Compiled, known: Collection[type]) -> list[Compiled]:
 
 
 def _kernel_of(kernel: Kernel | str | None) -> Kernel | None:
-    if isinstance(kernel, str) and kernel not in KERNELS:
+    if isinstance(kernel, str) and kernel in KERNELS:
+        return KERNELS[kernel]
+    if isinstance(kernel, str | int | float):
         raise ParameterError(
             f"kernels has {kernel!r}: known names are {', '.join(KERNELS)}; or give kernels"
         )
-    return KERNELS[kernel] if isinstance(kernel, str) else kernel
+    return kernel
 
 
 def _by_rows(model: base.Base, sparse: bool | None) -> Iterator[tuple[str, base.Base]]:

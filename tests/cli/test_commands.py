@@ -101,6 +101,9 @@ def test_no_output_replaces_an_input_or_another_output(command, words, capsys):
 def test_json_and_all_outputs(capsys):
     write()
     write("test.parquet", **columns(seed=1))
+    os.mkdir("rep")
+    for older in ("report.json", "loss.png", "mine.txt"):
+        Path("rep", older).write_text("{}")
     assert replay(
         "data.parquet", "--json", "--quiet", "--finish", "--epochs", "2", "--limit", "500",
         "--save", "m.svm", "--report", "rep", "--test", "test.parquet",
@@ -110,9 +113,10 @@ def test_json_and_all_outputs(capsys):
     report = json.loads(out)
     assert report["rows"] == 1000 and report["finished"] and report["test_rows"] == 600
     assert report["test_error"] < 0.15 and not err
+    # loss.png was an older report's.
     assert sorted(os.listdir("rep")) == [
         "accuracy.png", "delta.png", "gap.png", "history.parquet", "index.html", "kappa.png",
-        "monitor.parquet", "report.json", "support_vectors.png",
+        "mine.txt", "monitor.parquet", "report.json", "support_vectors.png",
     ]  # fmt: skip
     assert json.loads(Path("rep/report.json").read_text()) == report
     page = Path("rep/index.html").read_text()

@@ -18,12 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from connectors import ArrowSource, ParquetSource
-from streamsvm import LASVMClassifier, LivePage, TrackingMonitor
+from streamsvm import LaRankClassifier, LASVMClassifier, LivePage, TrackingMonitor
 from streamsvm.errors import ParameterError
+from streamsvm.kernels import RBF
 from streamsvm.monitor.figures import SHARE
 from streamsvm.monitor.series import MOST_POINTS
 from streamsvm.page import charts, live_page
 from streamsvm.page.confusion import confusion
+from streamsvm.page.regions import Regions
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
 from tests.interruptions import needs_ctrl_c
@@ -276,6 +278,17 @@ def test_rows_and_columns_of_the_confusion_matrix_have_one_order():
     table = confusion([("b", "c", 1), ("a", "b", 2), ("c", "a", 3)])
     columns = re.findall(r'scope="col">(\w)<', table)
     assert columns == re.findall(r'scope="row">(\w)<', table)
+
+
+def test_regions_of_more_labels_than_colours_are_of_the_others():
+    monitor = TrackingMonitor(LaRankClassifier(RBF(gamma=9.0), C=10.0), every=500)
+    x = np.random.default_rng(0).uniform(size=(600, 2))
+    frame = pa.table({"a": x[:, 0], "b": x[:, 1]})
+    monitor.learn_many(frame, (4 * x[:, 0]).astype(int) * 3 + (3 * x[:, 1]).astype(int))
+    drawn = Regions(monitor.model, monitor.learner).drawn()
+    colours = [int(c) for c in re.findall(r'<rect class="c(\d)" width="14"', drawn)]
+    assert colours == list(range(8)) and drawn.count("other labels") == 2
+    assert sum(map(int, re.findall(r"<b>(\d+)%", drawn))) in range(96, 105)
 
 
 def test_names_from_data_are_escaped():

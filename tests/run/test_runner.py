@@ -24,6 +24,7 @@ from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
+from streamsvm.run.serving import Serving
 
 CHUNK = 1000
 
@@ -214,6 +215,16 @@ def test_the_other_policies(tmp_path):
     for wrong in ({"bad_events": "skip"}, {"late": 100}, {"checkpoint": "run.checkpoint"}):
         with pytest.raises(ParameterError, match=r"use a \w+, or None"):
             Run(dirty(), pipeline(), **wrong)
+    for wrong in ({"limit": "9"}, {"limit": 0}, {"epochs": 1.5}):
+        with pytest.raises(ParameterError, match=r"(limit|epochs)=.*: use a whole number of at"):
+            Run(dirty(), pipeline(), **wrong)
+    for make in (
+        lambda wrong: LateLabels(delay=wrong),
+        lambda wrong: Checkpoint(tmp_path / "c", seconds=wrong),
+        lambda wrong: Serving(pipeline(), seconds=wrong),
+    ):
+        with pytest.raises(ParameterError, match=r"(delay|seconds)='3': use a number"):
+            make("3")
 
 
 def test_too_many_bad_events_end_the_run(tmp_path):

@@ -208,6 +208,8 @@ def test_what_is_refused(tmp_path):
         with pytest.raises(ParameterError, match=why):
             train_on_shards(wrong, folder, "label")
     template = LASVMClassifier(KERNEL)
+    with pytest.raises(ParameterError, match="shards=41: there are 40 rows"):
+        train_on_shards(template, folder, "label", shards=41)
     pq.write_table(pa.table({"a": [1.0, None], "label": [0, 1]}), tmp_path / "null.parquet")
     with pytest.raises(FeatureError, match="null.parquet: row 1: 'a' is missing"):
         train_on_shards(template, tmp_path / "null.parquet", "label")

@@ -226,6 +226,9 @@ def test_a_pipeline_compiles_nothing_after_warm():
 def test_warm_says_what_it_takes(used):
     with pytest.raises(ParameterError, match=r"kernels has 'rfb': known names are rbf, linear"):
         streamsvm.warm(kernels=["rfb"])
+    for unknown in (3, "x"):
+        with pytest.raises(ParameterError, match=rf"kernels has {unknown!r}: known names"):
+            streamsvm.warm(kernels=unknown)
     with pytest.raises(ParameterError, match=r"learners='lasvm': give one of the classes"):
         streamsvm.warm("lasvm")
     assert not used

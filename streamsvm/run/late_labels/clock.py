@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from connectors.batch import Batch
+from streamsvm._parameter_checks import check_number
 from streamsvm.errors import ParameterError
 
 Delay = int | float | timedelta | Callable[[Any], float]
@@ -44,8 +45,8 @@ class LabelClock:
     def __init__(self, delay: Delay | None, moment: str | None) -> None:
         if isinstance(delay, timedelta):
             delay = delay.total_seconds()
-        if delay is not None and not callable(delay) and not 0 <= delay < math.inf:
-            raise ParameterError(f"delay={delay!r}: use a number of at least 0")
+        if delay is not None and not callable(delay):
+            check_number("delay", delay, 0)
         if moment is not None and delay is None:
             raise ParameterError(f"moment={moment!r} says what delay= is counted in: give both")
         self.delay, self.moment = delay, moment

@@ -77,6 +77,8 @@ def planned(
     folders = {key: value for file in files for key, value in file.folders.items()}
     columns = replace(files[0], name="", rows=range(0), schema=stored, folders=folders)
     starts = np.cumsum([0, *(file.num_rows for file in files)]).tolist()
+    if n is not None and n > max(1, starts[-1]):
+        raise ParameterError(f"shards={n}: there are {starts[-1]:,} rows; use at most as many")
     ends = starts if n is None else [starts[-1] * k // n for k in range(n + 1)]
     pieces = []
     for first, stop in pairwise(ends):
