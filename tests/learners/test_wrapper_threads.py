@@ -7,15 +7,8 @@ import threading
 import pytest
 
 import streamsvm
-from streamsvm import (
-    ActiveLearner,
-    Compare,
-    ConformalSets,
-    Selective,
-    StandardScaler,
-    SVMSGDClassifier,
-    TrackingMonitor,
-)
+from streamsvm import ConformalSets, StandardScaler, SVMSGDClassifier, TrackingMonitor
+from tests.wrappers import WRAPPERS
 
 EVENTS = [({"a": float(i % 7), "b": float(i % 3)}, i % 7 > 3) for i in range(400)]
 
@@ -24,12 +17,9 @@ def scaled():
     return StandardScaler() | SVMSGDClassifier(seed=1)
 
 
-WRAPPERS = {
-    "sets": lambda: ConformalSets(scaled()),
+MODELS = {
+    **{name: lambda known=known: known.around(scaled()) for name, known in WRAPPERS.items()},
     "sets by class": lambda: ConformalSets(SVMSGDClassifier(seed=1), by_class=True),
-    "selective": lambda: Selective(scaled(), seed=1),
-    "compare": lambda: Compare(scaled(), SVMSGDClassifier(seed=2)),
-    "active": lambda: ActiveLearner(scaled(), seed=1),
     "monitor": lambda: TrackingMonitor(SVMSGDClassifier(seed=1), every=50),
     "monitor of sets": lambda: TrackingMonitor(ConformalSets(scaled()), every=50),
 }
@@ -47,15 +37,10 @@ USES = {
 def count_of(model):
     """Return how many events a wrapper counts, and how many its learner has learnt."""
     model = model.model if isinstance(model, TrackingMonitor) else model
-    counts = {
-        ConformalSets: lambda: model.sets.n,
-        Selective: lambda: model.answering.n_labelled,
-        Compare: lambda: model.comparison.n,
-        ActiveLearner: lambda: model.n_answered,
-    }
+    (known,) = (known for known in WRAPPERS.values() if known.cls is type(model))
     inner = getattr(model, "classifier", None) or getattr(model, "a", None) or model.model
     learner = getattr(inner, "steps", {"": inner})
-    return counts[type(model)](), list(learner.values())[-1].n_examples
+    return known.n_counted(model), list(learner.values())[-1].n_examples
 
 
 class Slow(SVMSGDClassifier):
@@ -70,11 +55,11 @@ class Slow(SVMSGDClassifier):
 
 
 @pytest.mark.parametrize("use", ["copied", "pickled"])
-@pytest.mark.parametrize("kind", [ConformalSets, Selective, ActiveLearner, Compare])
-def test_a_copy_waits_until_the_event_is_counted_that_was_learnt(kind, use, tmp_path):
+@pytest.mark.parametrize("name", WRAPPERS)
+def test_a_copy_waits_until_the_event_is_counted_that_was_learnt(name, use, tmp_path):
     Slow.has_begun.clear()
     Slow.may_go_on.clear()
-    model = kind(Slow(), SVMSGDClassifier()) if kind is Compare else kind(Slow())
+    model = WRAPPERS[name].around(Slow())
     found = []
     learning = threading.Thread(target=model.learn_one, args=EVENTS[0])
     copying = threading.Thread(target=lambda: found.append(USES[use](model, tmp_path / "m")))
@@ -90,9 +75,9 @@ def test_a_copy_waits_until_the_event_is_counted_that_was_learnt(kind, use, tmp_
     assert n == n_learnt == 1
 
 
-@pytest.mark.parametrize("name", WRAPPERS)
+@pytest.mark.parametrize("name", MODELS)
 def test_a_wrapper_can_be_used_while_another_thread_learns(name, tmp_path):
-    model, errors = WRAPPERS[name](), []
+    model, errors = MODELS[name](), []
 
     def learn():
         try:

@@ -36,11 +36,13 @@ from streamsvm.errors import (
 )
 from streamsvm.labels.prediction_sets import LabelSets
 from streamsvm.learners.bases.comparison_file import comparison_of
+from streamsvm.run import adapters
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from streamsvm.selection.answering import Answering
 from streamsvm.selection.asking import STRATEGIES, Asking
+from tests import wrappers
 from tests.learners.test_conformal_sets import probabilities
 
 PHISHING = [(dict(x), bool(y)) for x, y in datasets.Phishing()]
@@ -109,6 +111,12 @@ WRAPPERS = {
     },
 }  # fmt: skip
 ALL = pytest.mark.parametrize("name", WRAPPERS)
+
+
+def test_each_wrapper_is_asked_here_and_everywhere():
+    adapted = {*adapters._ADAPTERS}
+    assert adapted == {known.cls for known in wrappers.WRAPPERS.values()}
+    assert adapted == {type(wrapped.make(SVMSGDClassifier())) for wrapped in WRAPPERS.values()}
 
 
 @ALL

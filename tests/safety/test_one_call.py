@@ -13,10 +13,6 @@ import pytest
 
 import streamsvm
 from streamsvm import (
-    ActiveLearner,
-    Compare,
-    ConformalSets,
-    Selective,
     SGDQNClassifier,
     StandardScaler,
     SVMSGDClassifier,
@@ -27,6 +23,7 @@ from streamsvm.learners.bases.registry import registered_learners
 from streamsvm.run.onnx_export import to_onnx
 from streamsvm.solvers.linear import state as linear_state
 from tests.learners.test_all_learners import content, learnt, stream
+from tests.wrappers import WRAPPERS
 
 acting = []
 """A function that runs at the next use of an object below, if there is one."""
@@ -166,17 +163,9 @@ def test_a_scaler(what):
     assert scaler.statistics == twin.statistics
 
 
-WRAPPERS = {
-    "compare": lambda m: Compare(m, SVMSGDClassifier(t0=2.0)),
-    "sets": ConformalSets,
-    "selective": Selective,
-    "active": lambda m: ActiveLearner(m, budget=1.0),
-}
-
-
 @pytest.mark.parametrize("name", WRAPPERS)
 def test_wrappers(name):
-    model, twin = (WRAPPERS[name](SVMSGDClassifier(t0=1.0)) for _ in range(2))
+    model, twin = (WRAPPERS[name].around(SVMSGDClassifier(t0=1.0)) for _ in range(2))
     for i, (x, y) in enumerate(stream(30)):
         for one in (model, twin):
             one.predict_one(x)
