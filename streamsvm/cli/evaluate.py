@@ -2,7 +2,7 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -221,6 +221,12 @@ def check_fit(
             f"{file} lacks {len(missing)} of the {len(wanted)} columns that the model knows: "
             f"{', '.join(missing[:10])}{hint}"
         )
+    say_misfit(file, kinds, wanted, are_all)
+
+
+def say_misfit(file: str, kinds: Collection[str], wanted: set[str], are_all: bool = True) -> None:
+    """Say which columns a file or a model lacks, if there are any: as `check_fit`."""
+    missing = sorted(wanted - set(kinds))
     said = [f"not in {file}, so missing everywhere: {', '.join(missing)}"] if missing else []
     if are_all and (others := [name for name in kinds if name not in wanted]):
         more = f" and {len(others) - 10:,} more" if len(others) > 10 else ""

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from connectors import Batch, MissingColumnError, SentenceSource, Source, TabularSource
 from streamsvm.cli.candidates import SHADOW
-from streamsvm.cli.evaluate import check_fit
+from streamsvm.cli.evaluate import check_fit, say_misfit
 from streamsvm.cli.learners import add_learner_group, model_of
 from streamsvm.cli.outputs import check_outputs
 from streamsvm.cli.parser import Parser, add_table, path, say, whole
@@ -225,6 +225,10 @@ def open_rows(options: argparse.Namespace) -> tuple[Any, Any]:
     if model is not None:
         known = features_of(model, source.kinds)
         source = _opened_as(source, options.file, options.target, wanted, *known)
+        learnt = set[str]().union(*known)
+        # Features of list columns are not named after their columns.
+        if learnt and None not in source.kinds.values() and not options.quiet:
+            say_misfit(options.file, source.kinds, learnt)
     if options.speed is not None and options.timestamp is None:
         raise ParameterError("--speed needs --timestamp COLUMN")
     # Opened now, so that a bad path fails before hours of work, not after.

@@ -168,6 +168,19 @@ def test_a_file_that_does_not_fit_the_model_is_refused(changed, words, capsys):
     assert pq.read_metadata("out.parquet").num_rows == 600
 
 
+def test_a_model_that_goes_on_names_columns_that_it_or_the_file_lacks(capsys):
+    write()
+    assert replay("data.parquet", "--save", "m.svm") == 0
+    assert "not in data" not in capsys.readouterr().err
+    write("other.parquet", a=None, new=np.arange(600.0))
+    assert replay("other.parquet", "--model", "m.svm") == 0
+    err = capsys.readouterr().err
+    said = "not in other.parquet, so missing everywhere: a; in it, but unknown to the model: new"
+    assert said in err
+    assert replay("data.parquet", "--model", "m.svm") == 0
+    assert "unknown" not in capsys.readouterr().err
+
+
 def test_columns_that_are_named_may_be_few_but_not_of_another_kind(capsys):
     write()
     assert replay("data.parquet", "--save", "m.svm") == 0
