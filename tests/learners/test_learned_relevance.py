@@ -8,10 +8,10 @@ from streamsvm.models.kernel.learned_relevance import MOST_CLASSES, Absolute, Sq
 from streamsvm.models.rank_bits import ranks_of
 
 
-def learnt(x, classes, starts=None):
+def learnt(x, classes, starts=None, kind=Squared):
     """Return the weights, and the work that was said."""
     starts = [np.ones(x.shape[1])] if starts is None else starts
-    steps, work = learn(Squared(x), classes, starts), 0.0
+    steps, work = learn(kind(x), classes, starts), 0.0
     while True:
         try:
             work += next(steps)
@@ -93,14 +93,7 @@ def test_each_step_says_its_work():
 
 def test_ranks_that_matter_weigh_most():
     x, classes = xor()
-    ranks, steps = Absolute(ranks_of(np.sinh(5.0 * x))), []
-    steps = learn(ranks, classes, [np.full(6, 1.0)])
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            w = end.value
-            break
+    w, _ = learnt(ranks_of(np.sinh(5.0 * x)), classes, kind=Absolute)
     assert set(np.argsort(w)[-2:]) == {1, 3} and w[[1, 3]].min() > 5.0 * w[[0, 2, 4, 5]].max()
     assert w.max() > 2.0
 

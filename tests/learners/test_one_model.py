@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import streamsvm
 from streamsvm import (
     AdaptiveSVMClassifier,
     LaRankClassifier,
@@ -23,7 +22,7 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.models.kernel import race
-from tests.learners.test_all_learners import content
+from tests.learners.test_all_learners import content, saved
 from tests.learners.test_outliers_of_trial import changing as changing_units
 from tests.learners.test_rescaling import changing as changing_scales
 from tests.learners.test_trial import stream
@@ -164,8 +163,7 @@ def all_of(model):
 
 
 def copies_of(model, folder):
-    model.save(folder / "model.svm")
-    loaded = streamsvm.load(folder / "model.svm")
+    loaded = saved(model, folder / "model.svm")
     assert repr(loaded) == repr(model)
     copies = [loaded, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
     for other in copies:

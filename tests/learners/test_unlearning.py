@@ -27,6 +27,7 @@ from streamsvm.selection import Active
 from streamsvm.solvers.lasvm_pairs.problems import cache_of
 from streamsvm.support.rows import dense
 from tests.interruptions import interrupted
+from tests.learners.test_all_learners import saved
 from tests.reference import slow_unlearning
 from tests.slow import slow_but
 
@@ -260,8 +261,7 @@ def test_candidates_trials_and_monitors_forget_too(tmp_path):
         model = learnt(LASVMClassifier(), events[:n])
         assert model.unlearn(gone).removed == [*gone]
         assert not np.isin(gone, model.preparation.trial.facts()["entered"]).any()
-        model.save(tmp_path / "model.svm")
-        loaded = streamsvm.load(tmp_path / "model.svm")
+        loaded = saved(model, tmp_path / "model.svm")
         for event, label in stream("two", 800, seed=3):
             event.pop(SECRET, None)
             model.learn_one(event, label)
