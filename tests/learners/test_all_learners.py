@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import streamsvm
-from streamsvm import TrackingMonitor, kernels
+from streamsvm import kernels
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
@@ -243,35 +243,6 @@ def test_a_clone_has_learnt_nothing(cls, parameters):
     fresh = model.clone()
     assert repr(fresh) == repr(model) == repr(cls(**parameters)) and fresh.n_examples == 0
     assert fresh.classes == [] and fresh.feature_names == []
-
-
-@all_learners
-def test_a_monitor_changes_nothing(cls, parameters):
-    plain, watched = cls(**parameters), cls(**parameters)
-    monitor = TrackingMonitor(watched, every=40)
-    events = list(stream(n_classes=labels_of(plain)))
-    learnt(plain, events)
-    learnt(monitor, events)
-    assert monitor.get()["n_examples"] == N and len(monitor.history) == N // 40
-    assert content(plain)[1] == content(watched)[1]
-
-
-@all_learners
-def test_a_batch_is_its_rows_in_order_also_of_weights_and_with_new_features(cls, parameters):
-    one, many = cls(**parameters), cls(**parameters)
-    events = list(stream(n_classes=labels_of(one)))
-    x = np.column_stack([matrix(events), np.full(N, 0.25, np.float32)])
-    y, w = [label for _, label in events], [0.5 + (i % 3) for i in range(N)]
-    for i, row in enumerate(x.tolist()):
-        event = dict(enumerate(row if i >= 90 else row[:2]))
-        one.learn_one(event, y[i], **{"w": w[i]} if i >= 30 else {})
-    many.learn_many(x[:7, :2], y[:7])
-    many.learn_many(x[7:30, :2], y[7:30])
-    many.learn_many(x[30:90, :2], y[30:90], w=w[30:90])
-    many.learn_many(x[90:], y[90:], w=w[90:])
-    assert one.feature_names == many.feature_names == [0, 1, 2]
-    assert content(one)[1] == content(many)[1]
-    assert one.predict_proba_one({0: 0.1, 1: 0.2}) == many.predict_proba_one({0: 0.1, 1: 0.2})
 
 
 GOOD, INF, NAN = {"a": 1.0, "new": 1.0}, float("inf"), float("nan")

@@ -61,17 +61,6 @@ def test_decisions_are_those_of_a_bettor_who_looks_at_each_event(largest):
     assert decided == {"a", "b"}
 
 
-def test_of_equal_models_few_are_said_to_differ():
-    draw, wrong = np.random.default_rng(2), 0
-    for _ in range(200):
-        counts = Comparison()
-        # One wrong answer in two is shared.
-        for a, b in (draw.random((1500, 2)) < 0.3).astype(float).tolist():
-            counts.add(a, b)
-        wrong += bool(counts.first)
-    assert wrong <= 16  # 5 % and two standard errors
-
-
 def make(**given):
     a = StandardScaler() | SVMSGDClassifier()
     return Compare(a, LASVMClassifier(kernels.RBF(1.0)), on_decision="promote", **given)

@@ -85,21 +85,16 @@ def test_finish_reaches_the_optimum_over_what_is_kept():
 # Thousands of classes
 
 
-def many_classes(k):
-    return np.arange(k, dtype=np.float32).reshape(k, 1), np.arange(k)
-
-
 def test_the_limit_of_classes_is_1000_and_may_be_left_out():
-    LaRankClassifier(max_classes=None).learn_many(*many_classes(1100))
+    x, y = np.arange(1100, dtype=np.float32).reshape(1100, 1), np.arange(1100)
+    LaRankClassifier(max_classes=None).learn_many(x, y)
     with pytest.raises(LabelError, match="class number 1,001"):
-        LaRankClassifier().learn_many(*many_classes(1100))
-
-
-def test_there_is_room_for_no_more_classes_than_the_limit():
+        LaRankClassifier().learn_many(x, y)
+    # There is room for no more than these.
     rooms = []
     for most in (None, 130):
         model = LaRankClassifier(max_classes=most, seed=1)
-        model.learn_many(*many_classes(130))
+        model.learn_many(x[:130], y[:130])
         rooms.append(model.state.n_vectors.size)
     assert rooms[0] > rooms[1] == 130
 

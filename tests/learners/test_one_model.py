@@ -23,8 +23,8 @@ from streamsvm import (
 )
 from streamsvm.models.kernel import race
 from tests.learners.test_all_learners import content, saved
-from tests.learners.test_outliers_of_trial import changing as changing_units
 from tests.learners.test_rescaling import changing as changing_scales
+from tests.learners.test_rescaling import changing_units
 from tests.learners.test_trial import stream
 from tests.slow import compiles, slow
 
