@@ -190,6 +190,9 @@ def test_an_example_of_weight_0_teaches_only_its_label(cls, parameters):
     for label in (0, 1):
         model.learn_many(rows, [label], w=0.0)
     np.testing.assert_array_equal(model.decision_function_many(probe), before)
+    # Also where it makes room for more features.
+    model.learn_one({f"new {i}": 1.0 for i in range(20)}, 1, w=0.0)
+    np.testing.assert_allclose(model.decision_function_many(probe), before, rtol=1e-6, atol=1e-9)
     fresh = cls(**parameters)
     fresh.learn_one({"a": 1.0}, 1, w=0.0)
     assert fresh.classes == [1]

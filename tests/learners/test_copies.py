@@ -26,14 +26,12 @@ def answers(model, events):
     """Return what a model answers to events, one after the other, without what its cache takes."""
     methods = (model.decision_function_one, model.predict_proba_one, model.predict_one)
     found = [method(event) for event in events for method in methods]
-    names = ("duality_gap", "kept_numbers", "at_bound")
-    found += [np.asarray(getattr(model, name)()).tolist() for name in names if has(model, name)]
+    if getattr(model, "has_dual", False):
+        names = ("duality_gap", "kept_numbers", "at_bound")
+        asked = [getattr(model, name)() for name in names if hasattr(model, name)]
+        found += [np.asarray(answer).tolist() for answer in asked]
     lines = [line for line in model.summary().splitlines() if "memory" not in line]
     return [*found, *lines, repr(model)]
-
-
-def has(model, name):
-    return getattr(model, "has_dual", False) and hasattr(model, name)
 
 
 def weighted(cls, parameters):

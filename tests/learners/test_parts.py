@@ -97,7 +97,9 @@ def test_a_race_that_an_interruption_skipped_begins_after_the_next_example(
     interrupt(monkeypatch, thing, name, lambda: model.learn_one(events[n - 1], y[n - 1]))
     assert model.n_examples == n
     loaded = saved(model, tmp_path / "m.svm")
-    for one in (model, loaded):
+    assert loaded.n_examples == n
+    # A file does not have a trial any more whose last race was skipped.
+    for one in (model, loaded) if n == 64 else (model,):
         for i in range(n, 1400, 100 if in_batches else 1):
             if in_batches:
                 one.learn_many(x[i : i + 100], y[i : i + 100])
@@ -105,7 +107,7 @@ def test_a_race_that_an_interruption_skipped_begins_after_the_next_example(
                 one.learn_one(events[i], y[i])
         expected = "1,025" if n == 1024 else "1,024"
         assert one.preparation.trial is None and f"on the first {expected}" in one.chosen
-    assert content(loaded) == content(model)
+    assert n == 1024 or content(loaded) == content(model)
 
 
 def test_a_rule_that_an_interruption_skipped_is_followed_after_the_next_example(

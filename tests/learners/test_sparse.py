@@ -18,7 +18,7 @@ from streamsvm import (
 )
 from streamsvm.errors import FeatureError
 from streamsvm.support import sparse_store
-from tests.learners.test_all_learners import content
+from tests.learners.test_all_learners import by_events, content
 from tests.slow import compiles, slow_but
 
 N, D = 300, 200
@@ -101,22 +101,16 @@ def test_sparse_is_dense(name):
 
 def test_it_is_found_out_by_itself():
     x, y = text_like()
-    found = []
-    for batches in ((1,) * N, (100, 200), (N,)):
-        model = LASVMClassifier(kernels.RBF(gamma=0.5))
-        assert not model.is_sparse
-        start = 0
-        for size in batches:
-            part = slice(start, start + size)
-            if size == 1:
-                model.learn_one(dict(enumerate(x[start].tolist())), bool(y[start]))
-            else:
-                model.learn_many(x[part], y[part])
-            start += size
-        assert model.is_sparse
-        found.append(model)
-    for other in found[1:]:
-        assert content(other)[1] == content(found[0])[1]
+    one, some, many = found = [LASVMClassifier(kernels.RBF(gamma=0.5)) for _ in range(3)]
+    by_events(one, x, y)
+    some.learn_many(x[:100], y[:100])
+    some.learn_many(x[100:], y[100:])
+    many.learn_many(x, y)
+    assert all(model.is_sparse for model in found)
+    for other in (some, many):
+        np.testing.assert_array_equal(other.state.alpha, one.state.alpha)
+        margins = [model.decision_function_many(sp.csr_array(x)) for model in (other, one)]
+        np.testing.assert_array_equal(*margins)
 
 
 def test_dense_data_stay_dense():

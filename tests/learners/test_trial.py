@@ -205,22 +205,6 @@ def test_behind_a_scaler_gamma_is_tried_and_whether_some_features_matter():
     assert np.mean(np.array(predicted) == y) > 0.8
 
 
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_labels_and_features_that_come_later(n_classes):
-    x, y = stream(1100, noise_scale=100.0)
-    cls = LASVMClassifier if n_classes == 2 else LaRankClassifier
-    one, many = cls(seed=1), cls(seed=1)
-    labels = [f"class {int(v) + (i > 200) * (n_classes - 2)}" for i, v in enumerate(y)]
-    labels[:20] = ["class 1"] * 20
-    for i, (row, label) in enumerate(zip(x.tolist(), labels, strict=True)):
-        width = 3 if i < 600 else 5
-        one.learn_one(dict(enumerate(row[:width])), label, w=0.5 + i % 3)
-    w = [0.5 + i % 3 for i in range(1100)]
-    many.learn_many(x[:600, :3], labels[:600], w=w[:600])
-    many.learn_many(x[600:], labels[600:], w=w[600:])
-    assert content(one) == content(many) and len(many.preparation.factors) == 5
-
-
 @pytest.mark.parametrize(
     ("names", "order"), [("abcdef", [5, 4, 0]), ("abc", [2, 1]), ("ab", [1, 0]), ("ab", [1])]
 )
