@@ -5,18 +5,13 @@ import copy
 import inspect
 import itertools
 import logging
-import re
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from river import naive_bayes
 from scipy import sparse as scipy_sparse
 
-import streamsvm
 from streamsvm import AdaptiveSVMClassifier, LaRankClassifier, LASVMClassifier
-from streamsvm.cli.main import main
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.models.contest import adaptive_model, errors, members, renewal
 from streamsvm.models.kernel import relearning
@@ -25,7 +20,8 @@ from streamsvm.models.kernel.lasvm_solver import LASVMSolver
 from streamsvm.models.rank_bits import fitted, ranks_of
 from streamsvm.solvers.adaptive import combination, last_label
 from streamsvm.support.rows import sparse
-from tests.learners.test_all_learners import content
+from tests.learners.test_all_learners import by_events, content, saved
+from tests.learners.test_parts import interrupt
 from tests.reference.slow_adaptive import slow_bits, slow_combination, slow_drifts
 from tests.slow import slow_but
 
@@ -48,13 +44,20 @@ def learnt(model, x, y, parts=()):
     return model
 
 
-def by_events(model, x, y):
-    predicted = []
-    for row, label in zip(x.tolist(), y.tolist(), strict=True):
-        event = dict(enumerate(row))
-        predicted.append(model.predict_one(event))
-        model.learn_one(event, label)
-    return predicted
+def check_one_model(x, y, cuts, folder, **parameters):
+    """Check that events make the model that batches make, saved and copied between them.
+
+    Return the model of the events, and what it predicted.
+    """
+    one, many = (AdaptiveSVMClassifier(**{"seed": 1} | parameters) for _ in range(2))
+    predicted, found = by_events(one, x, y), []
+    for part, labels in zip(np.split(x, cuts), np.split(y, cuts), strict=True):
+        if found:
+            many = copy.deepcopy(saved(many, folder / "m.svm"))
+        found += many.predict_then_learn_many(part, labels.tolist())
+    assert found == predicted
+    assert content(one) == content(many)
+    return one, predicted
 
 
 def words(n, n_new, seed=1):
@@ -185,19 +188,17 @@ def test_without_drift_nothing_is_forgotten(n_classes):
 
 
 @pytest.mark.parametrize("late", [10, 40, 1200])
-def test_a_third_class_that_comes_late(late):
+def test_a_third_class_that_comes_late(late, tmp_path):
     x, y = stream(1500, n_classes=4)
     labels = np.array(["a", "b", "c", "d"])[y]
     labels[:late] = np.where(y[:late] % 2 == 0, "b", "a")
-    one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
-    predicted = by_events(one, x, labels)
     # The first row of a third class, too, is predicted by the models of two classes.
-    assert many.predict_then_learn_many(x[:777], labels[:777].tolist()) == predicted[:777]
-    learnt(many, x[777:], labels[777:])
-    assert content(one) == content(many) and set(one.classes) == {"a", "b", "c", "d"}
-    assert {member.n_classes for member in one.models} == {4}
-    right = np.mean(np.array(one.predict_many(x[-200:])) == labels[-200:])
-    assert right > 0.8
+    model, _ = check_one_model(x, labels, (777,), tmp_path)
+    assert set(model.classes) == {"a", "b", "c", "d"}
+    assert {member.n_classes for member in model.models} == {4}
+    assert np.mean(np.array(model.predict_many(x[-200:])) == labels[-200:]) > 0.8
+    # Each of them counts once.
+    assert 0 < model.n_support_vectors == model.in_use.solver.n_vectors <= 1500
 
 
 def test_sparse_rows():
@@ -206,9 +207,6 @@ def test_sparse_rows():
     model = AdaptiveSVMClassifier()
     model.learn_many(x, y.tolist())
     assert model.is_sparse and all(member.is_sparse for member in model.models)
-    later = AdaptiveSVMClassifier()
-    by_events(later, x.toarray(), y)
-    assert later.is_sparse and all(member.is_sparse for member in later.models)
     assert np.mean(np.array(model.predict_many(x)) == y) > 0.9
     hashed = AdaptiveSVMClassifier(hashing=64)
     for row, label in zip(x.toarray()[:100].tolist(), y.tolist(), strict=False):
@@ -243,29 +241,12 @@ def test_memory_stays_below_what_the_documentation_says(n_classes, d, n_nonzero)
 )
 def test_support_vectors_are_bounded(n_classes, tmp_path):
     x, y = stream(1700, turn=1300, n_classes=n_classes, noise=0.3)
-    one, many = (AdaptiveSVMClassifier(max_support_vectors=40, seed=1) for _ in range(2))
-    by_events(one, x, y)
-    learnt(many, x[:1200], y[:1200], parts=(5, 700))
-    assert {member.solver.schedule.bounds.limit for member in many.models} == {40}
-    assert max(m.kept_numbers().size for m in many.models if m.n_examples) == 40
-    many.save(tmp_path / "m.svm")
-    copy = streamsvm.load(tmp_path / "m.svm")
-    assert copy.max_support_vectors == 40
-    for other in (many, copy):
-        learnt(other, x[1200:], y[1200:])
-        assert content(other) == content(one)
-        assert max(m.kept_numbers().size for m in other.models if m.n_examples) == 40
+    model, _ = check_one_model(x, y, (5, 700, 1200), tmp_path, max_support_vectors=40)
+    assert model.max_support_vectors == 40
+    assert {member.solver.schedule.bounds.limit for member in model.models} == {40}
+    assert max(m.kept_numbers().size for m in model.models if m.n_examples) == 40
     unbounded = learnt(AdaptiveSVMClassifier(seed=1), x, y)
-    assert one.memory_usage < 0.5 * unbounded.memory_usage
-
-
-def test_finish_leads_each_model_to_its_optimum():
-    x, y = stream(600)
-    model = learnt(AdaptiveSVMClassifier(), x, y)
-    before = [member.dual for member in model.models]
-    model.finish()
-    for member, dual in zip(model.models, before, strict=True):
-        assert member.delta <= 1e-3 and member.dual >= dual
+    assert model.memory_usage < 0.5 * unbounded.memory_usage
 
 
 def test_finish_knows_words_that_came_since_the_last_look():
@@ -277,37 +258,11 @@ def test_finish_knows_words_that_came_since_the_last_look():
         model.learn_one(dict.fromkeys(words, 1.0) | ({"in": 1.0} if y else {}), y)
     own = [member.model for member in model.model.members if member is not None]
     assert model.model.is_sparse and {one.n_features for one in own} != {model.model.n_features}
+    duals = [member.dual for member in model.models]
     model.finish()
     assert all(one.n_features == model.model.n_features for one in own)
-    assert own[0].delta <= 1e-3 and model.duality_gap() < 0.01
-
-
-def test_parameters_are_checked():
-    wrong_ones = [{"C": 0.0}, {"window": 0}, {"max_support_vectors": 1}, {"scale": "yes"}]
-    for wrong in (*wrong_ones, {"class_weight": "balanced"}):
-        with pytest.raises(ParameterError, match=f"{next(iter(wrong))}="):
-            AdaptiveSVMClassifier(**wrong)
-    with pytest.raises(ParameterError, match="ids: "):
-        AdaptiveSVMClassifier().learn_many(np.ones((1, 2)), [True], ids=[1])
-
-
-def test_the_command_reports_drifts(tmp_path, capsys):
-    x, y = stream(3000, turn=2000)
-    table = pa.table({"a": x[:, 0], "b": x[:, 1], "label": y})
-    pq.write_table(table, tmp_path / "data.parquet")
-    command = ["replay", str(tmp_path / "data.parquet"), "--target", "label"]
-    assert main([*command, "--learner", "adaptive"]) == 0
-    said = capsys.readouterr().out
-    assert re.search(r"^ +drifts +1, the last at example 2,\d+", said, re.MULTILINE)
-    assert re.search(r"^ +scale, gamma, C +.*best of \d on the first", said, re.MULTILINE)
-
-
-def test_of_several_classes_each_support_vector_counts_once():
-    rng = np.random.default_rng(0)
-    x, y = rng.normal(size=(600, 4)), rng.integers(0, 4, 600)
-    model = AdaptiveSVMClassifier(seed=1)
-    model.learn_many(x, y)
-    assert 300 < model.n_support_vectors == model.in_use.solver.n_vectors <= 600
+    assert all(member.delta <= 1e-3 for member in model.models) and model.duality_gap() < 0.01
+    assert all(member.dual >= dual for member, dual in zip(model.models, duals, strict=True))
 
 
 NO_COLUMNS = np.zeros(0, np.int64), np.zeros(0, np.int32)
@@ -323,14 +278,8 @@ def runs(n, n_classes=2, length=20.0, seed=0):
 def test_where_labels_repeat_the_last_one_is_taken_into_account(n_classes, tmp_path):
     x, y = runs(1200, n_classes)
     labels = np.array(["b", "a", "c"])[y]
-    one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
+    one, predicted = check_one_model(x, labels, (777,), tmp_path)
     without = AdaptiveSVMClassifier(seed=1, last_label=False)
-    predicted = by_events(one, x, labels)
-    assert many.predict_then_learn_many(x[:777], labels[:777].tolist()) == predicted[:777]
-    many.save(tmp_path / "m.svm")
-    many = streamsvm.load(tmp_path / "m.svm")
-    assert many.predict_then_learn_many(x[777:], labels[777:].tolist()) == predicted[777:]
-    assert content(one) == content(many)
     assert np.mean(np.array(predicted[400:]) == labels[400:]) > 0.9
     # The fast linear model follows runs, too, but less.
     assert np.mean(np.array(by_events(without, x, labels)[400:]) == labels[400:]) < 0.87
@@ -342,31 +291,9 @@ def test_where_labels_repeat_the_last_one_is_taken_into_account(n_classes, tmp_p
     # Of several events only the first follows the label, and no row of a batch.
     rest = [one.predict_one(event) for event in events[1:]]
     assert rest == list(one.predict_many(x[1:60])) and len(set(rest)) > 1
-    # The next one after rows of a batch is a next one, too.
-    copied = copy.deepcopy(one)
-    for each in (one, copied):
-        each.learn_many(x[:40], labels[:40].tolist())
-    assert one.decision_function_one(events[5]) == copied.decision_function_one(events[5])
     one.learn_one(events[0], labels[0])
     one.finish()
     assert len({one.predict_one(event) for event in events}) > 1
-
-
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_labels_that_come_late_are_not_taken_for_the_last_one(is_sparse):
-    x, y = runs(1500)
-    events = [dict(enumerate(row)) for row in (x + 0.2 * y[:, None]).tolist()]
-    settings = {"sparse": True} if is_sparse else {}
-    right = []
-    for is_asked in (True, False):
-        model, delay = AdaptiveSVMClassifier(last_label=is_asked, **settings), 15
-        n_right = 0
-        for i, event in enumerate(events):
-            n_right += model.predict_one(event) == y[i] if i >= 500 else 0
-            if i >= delay:
-                model.learn_one(events[i - delay], int(y[i - delay]))
-        right.append(n_right / 1000)
-    assert abs(right[0] - right[1]) < 0.06 and min(right) > 0.54
 
 
 def test_labels_that_begin_to_come_late_are_noticed_alike_by_events_and_by_batches():
@@ -449,21 +376,23 @@ def test_the_model_of_the_latest_follows_the_first():
     assert model.in_use.preparation.factors[1] < 0.5 * before[1]
 
 
-def test_models_that_add_nothing_sleep_and_wake_when_the_stream_has_doubled(tmp_path):
+def test_models_that_add_nothing_sleep_and_wake_when_the_stream_has_doubled(tmp_path, monkeypatch):
     draws = np.random.default_rng(0)
     x = draws.normal(size=(4300, 3)).astype(np.float32)
     y = (x[:, 0] > x[:, 1]).astype(int)
-    one, many = AdaptiveSVMClassifier(), AdaptiveSVMClassifier()
-    awake = {}
+    monkeypatch.setattr(adaptive_model, "MOST_KEPT", 1200)
+    model, awake = AdaptiveSVMClassifier(seed=1), {}
     for n in range(0, 4300, 100):
-        learnt(many, x[n : n + 100], y[n : n + 100])
-        awake[n + 100] = [member is not None for member in many.model.members]
+        learnt(model, x[n : n + 100], y[n : n + 100])
+        awake[n + 100] = [member is not None for member in model.model.members]
+        if n == 3900:
+            assert model.model.recent.n_examples == 1200 + 1024
     assert awake[1000] == [True] * 3 and awake[2000] != [True] * 3
     # The second changes at least: at 2,048, and again at 4,096.
     later = [one for n, one in awake.items() if n > 1100]
     assert sum(a != b for a, b in itertools.pairwise(later)) >= 3, awake
-    by_events(one, x, y)
-    assert content(one) == content(many)
+    # So it is where more examples came than are kept.
+    assert content(check_one_model(x, y, (1000, 4000), tmp_path)[0]) == content(model)
 
 
 def test_without_an_input_weights_are_those_that_are_best_without_it():
@@ -489,6 +418,9 @@ def test_bits_are_those_of_the_twin(d):
     x = np.round(draws.normal(size=(500, d)), 1).astype(np.float32)
     weights = None if d == 4 else draws.uniform(0.0001, 1.0, d) ** 4
     x[:, 2:3] = 7.0
+    # A rare value, whether it is low or high, has bits.
+    x[:, 4:5], x[:, 5:6] = 1.0, 0.0
+    x[:25, 4:5], x[:25, 5:6] = 0.0, 1.0
     bits, gamma = fitted(x, weights)
     columns, edges = slow_bits(x, weights)
     np.testing.assert_array_equal(bits.columns, columns)
@@ -532,28 +464,22 @@ def test_the_model_of_ranks_is_renewed_in_parts(monkeypatch, tmp_path):
     monkeypatch.setattr(renewal, "learn_examples", noted)
     x, y = stream(3300)
     x = np.column_stack([x, x[::-1, 0]])
-    one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
-    learnt(many, x[:1100], y[:1100], parts=(500,))
+    model = learnt(AdaptiveSVMClassifier(seed=1), x[:1100], y[:1100], parts=(500,))
     # Relevance is being learnt, a step after each look.
-    assert many.model.renewal.began == 512
-    by_events(one, x[:1100], y[:1100])
-    assert content(one) == content(many)
-    for n in (1100, 2200):
-        many.save(tmp_path / "m.svm")
-        others = streamsvm.load(tmp_path / "m.svm"), copy.deepcopy(many)
-        for model in (many, *others):
-            learnt(model, x[n : n + 1100], y[n : n + 1100], parts=(77,))
-        for other in others:
-            assert content(many) == content(other)
+    assert model.model.renewal.began == 512
+    check_one_model(x, y, (500, 1100, 1177, 2200, 2277), tmp_path)
     assert 128 in sizes and max(sizes) == 128
 
 
-@pytest.mark.parametrize("late", [0, 40])
-def test_labels_that_come_late_are_learnt_by_the_inputs_of_their_prediction(late, tmp_path):
+@pytest.mark.parametrize(("late", "is_sparse"), [(0, False), (40, False), (40, True)])
+def test_labels_that_come_late_are_learnt_by_the_inputs_of_their_prediction(
+    late, is_sparse, tmp_path
+):
     # Whoever knows the last label is right; 40 events later it is of no use.
     x, y = runs(2500, length=30.0)
     events, inputs = [dict(enumerate(row)) for row in x.tolist()], []
-    model, n_right = AdaptiveSVMClassifier(seed=1), np.zeros((2500, combination.N_INPUTS + 1), bool)
+    model = AdaptiveSVMClassifier(seed=1, **{"sparse": True} if is_sparse else {})
+    n_right = np.zeros((2500, combination.N_INPUTS + 1), bool)
     for i, event in enumerate(events):
         predicted = model.predict_one(event)
         inputs.append(model.model.scratch.inputs[:, 0].copy())
@@ -569,13 +495,13 @@ def test_labels_that_come_late_are_learnt_by_the_inputs_of_their_prediction(late
     assert len(waiting) == late and state.info[combination.IS_LATE] == (late > 0)
     for kept in state.waiting[state.digests > 0, : combination.N_INPUTS, 0]:
         assert any(np.array_equal(kept, one) for one in inputs[-late:])
-    model.save(tmp_path / "m.svm")
-    copy_of = streamsvm.load(tmp_path / "m.svm")
+    copy_of = saved(model, tmp_path / "m.svm")
     for event, label in zip(events[2500 - late :], y[2500 - late :].tolist(), strict=True):
         for one in (model, copy_of):
             one.learn_one(event, label)
-    assert content(model) == content(copy_of)
+    assert is_sparse or content(model) == content(copy_of)
     assert not (model.model.combination.digests > 0).any()
+    assert model.decision_function_one(events[0]) == copy_of.decision_function_one(events[0])
 
 
 def test_of_more_than_fifty_classes_the_models_are_laranks(monkeypatch, tmp_path):
@@ -583,15 +509,11 @@ def test_of_more_than_fifty_classes_the_models_are_laranks(monkeypatch, tmp_path
     monkeypatch.setattr(adaptive_model, "MOST_PAIRS", 4)
     x, y = stream(900, n_classes=6)
     y = np.where(np.arange(900) < 700, y % 4, y)
-    one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
-    learnt(many, x[:700], y[:700])
-    assert isinstance(many.in_use.solver, LASVMSolver)
-    predicted = many.predict_then_learn_many(x[700:], y[700:].tolist())
-    assert by_events(one, x, y)[700:] == predicted
-    assert content(one) == content(many) and len(one.classes) == 6
-    assert {type(member.solver) for member in one.models} == {LaRankSolver}
-    many.save(tmp_path / "m.svm")
-    assert content(streamsvm.load(tmp_path / "m.svm")) == content(many)
+    before = learnt(AdaptiveSVMClassifier(seed=1), x[:700], y[:700])
+    assert isinstance(before.in_use.solver, LASVMSolver)
+    model, _ = check_one_model(x, y, (700,), tmp_path)
+    assert len(model.classes) == 6
+    assert {type(member.solver) for member in model.models} == {LaRankSolver}
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
@@ -632,27 +554,15 @@ def test_scores_are_combined_as_in_the_twin(n_classes, is_sparse):
     assert (marks[is_known & (w == 0.0)] == combination.UNCOUNTED).all()
 
 
-def test_a_model_of_more_examples_than_are_kept_is_saved_and_goes_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(adaptive_model, "MOST_KEPT", 1200)
-    x, y = stream(4200)
-    model = learnt(AdaptiveSVMClassifier(), x[:4000], y[:4000], parts=(1000, 3000))
-    assert model.model.recent.n_examples == 1200 + 1024
-    model.save(tmp_path / "m.svm")
-    loaded = streamsvm.load(tmp_path / "m.svm")
-    for one in (model, loaded):
-        learnt(one, x[4000:], y[4000:])
-    assert content(model) == content(loaded)
-
-
 def test_rows_that_become_sparse_in_mid_stream():
     draws = np.random.default_rng(0)
     x = draws.normal(size=(900, 200)).astype(np.float32)
     x[12:] *= draws.random((888, 200)) < 0.03
     y = (x[:, :100].sum(axis=1) > x[:, 100:].sum(axis=1)).astype(int)
     one, many = AdaptiveSVMClassifier(seed=1), AdaptiveSVMClassifier(seed=1)
-    predicted = by_events(one, x, y)
-    assert many.predict_then_learn_many(x[:333], y[:333].tolist()) == predicted[:333]
-    assert many.predict_then_learn_many(x[333:], y[333:].tolist()) == predicted[333:]
+    found = many.predict_then_learn_many(x[:333], y[:333].tolist())
+    found += many.predict_then_learn_many(x[333:], y[333:].tolist())
+    assert by_events(one, x, y) == found
     assert one.is_sparse and all(member.is_sparse for member in one.models)
     states = one.model.combination, many.model.combination
     for name in ("weights", "curvature", "linear", "moments", "counts", "errors", "info"):
@@ -671,25 +581,18 @@ def test_what_interrupts_a_look_harms_nothing(monkeypatch, tmp_path):
     for thing, name, start, stop in moments:
         model = AdaptiveSVMClassifier(seed=1)
         learnt(model, x[:start], y[:start])
-        with monkeypatch.context() as patch:
-            patch.setattr(thing, name, interrupted)
-            with pytest.raises(KeyboardInterrupt):
-                learnt(model, x[start:stop], y[start:stop])
+        rows = x[start:stop], y[start:stop]
+        interrupt(monkeypatch, thing, name, lambda m=model, r=rows: learnt(m, *r))
         n = model.n_examples
         assert start < n < stop
         first, begun = model.in_use, model.model.state.begun[members.FIRST]
         assert first.n_examples + begun == n and model.kept_numbers().max() <= n
-        model.save(tmp_path / "m.svm")
-        loaded = streamsvm.load(tmp_path / "m.svm")
+        loaded = saved(model, tmp_path / "m.svm")
         for one in (model, loaded):
             learnt(one, x[n:], y[n:], parts=(100,))
         assert content(model) == content(loaded)
         assert model.model.renewal.weights is not None
         assert np.mean(np.array(model.predict_many(x[2800:])) == y[2800:]) > 0.9
-
-
-def interrupted(*_):
-    raise KeyboardInterrupt
 
 
 def test_of_words_the_counts_are_combined_too():
@@ -792,16 +695,8 @@ def test_an_event_that_is_predicted_often_is_learnt_as_if_once():
 def test_a_file_has_scale_and_c_of_each_model_at_any_time(tmp_path):
     # From the trial at 256 to the next look the third model has those of the first from before.
     x = np.random.default_rng(0).normal(size=(330, 4)).astype(np.float32)
-    y, model, differ = (x[:, 0] * x[:, 1] > 0.0).astype(int), AdaptiveSVMClassifier(seed=1), []
-    for n in range(0, 330, 10):
-        learnt(model, x[n : n + 10], y[n : n + 10])
-        members_now = [member.model for member in model.model.members if member is not None]
-        differ.append(len({model.factors is None for model in members_now[::2]}) > 1)
-        model.save(tmp_path / "m.svm")
-        read = streamsvm.load(tmp_path / "m.svm")
-        found = read.decision_function_many(x[:50])
-        assert found.tolist() == model.decision_function_many(x[:50]).tolist()
-    assert any(differ)
+    y = (x[:, 0] * x[:, 1] > 0.0).astype(int)
+    check_one_model(x, y, range(10, 330, 10), tmp_path)
 
 
 def test_events_without_any_feature_are_learnt():
@@ -825,14 +720,6 @@ def test_a_sparse_batch_that_is_refused_or_empty_changes_nothing(labels, weights
     with contextlib.suppress(FeatureError, LabelError, ParameterError):
         model.learn_many(batch, labels, weights)
     assert content(model) == before and not model.is_sparse
-
-
-def test_a_rare_value_has_bits_whether_it_is_low_or_high():
-    x = np.ones((1000, 1), np.float32)
-    x[:50] = 0.0
-    for rows in (x, 1.0 - x):
-        low, high = fitted(rows, None)[0].of_rows(np.array([[0.0], [1.0]], np.float32))
-        assert low.sum() == 0 < high.sum()
 
 
 def test_words_are_counted_from_the_first_example_on():

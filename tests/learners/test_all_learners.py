@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 import streamsvm
-from streamsvm import TrackingMonitor, kernels
+from streamsvm import kernels
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.labels.label_column import LabelColumn
 from streamsvm.learners.bases.kernel.kernel_learner import KernelLearner
@@ -64,6 +64,16 @@ def learnt(model, events):
         model.predict_one(x)
         model.learn_one(x, y)
     return model
+
+
+def by_events(model, x, y):
+    """Predict and learn rows as events, one after the other; return what was predicted."""
+    predicted = []
+    for row, label in zip(x.tolist(), np.asarray(y).tolist(), strict=True):
+        event = dict(enumerate(row))
+        predicted.append(model.predict_one(event))
+        model.learn_one(event, label)
+    return predicted
 
 
 def content(model):
@@ -148,21 +158,6 @@ def test_a_class_too_many_is_refused(name):
         learner.cls(**parameters, max_classes=1)
 
 
-@all_learners
-def test_a_batch_is_its_rows_in_order(cls, parameters):
-    one, many = cls(**parameters), cls(**parameters)
-    events = list(stream(n_classes=labels_of(one)))
-    x = matrix(events)
-    for row, (_, y) in zip(x.tolist(), events, strict=True):
-        one.learn_one(dict(enumerate(row)), y)
-    y = [label for _, label in events]
-    for start in (0, 7, 90):
-        stop = {0: 7, 7: 90, 90: N}[start]
-        many.learn_many(x[start:stop], y[start:stop])
-    assert content(one)[1] == content(many)[1]
-    assert one.predict_proba_one({0: 0.1, 1: 0.2}) == many.predict_proba_one({0: 0.1, 1: 0.2})
-
-
 # What the adaptive learner affords depends on what it has to compute.
 CACHED = [
     case
@@ -195,13 +190,16 @@ def test_an_example_of_weight_0_teaches_only_its_label(cls, parameters):
     for label in (0, 1):
         model.learn_many(rows, [label], w=0.0)
     np.testing.assert_array_equal(model.decision_function_many(probe), before)
+    # Also where it makes room for more features.
+    model.learn_one({f"new {i}": 1.0 for i in range(20)}, 1, w=0.0)
+    np.testing.assert_allclose(model.decision_function_many(probe), before, rtol=1e-6, atol=1e-9)
     fresh = cls(**parameters)
     fresh.learn_one({"a": 1.0}, 1, w=0.0)
     assert fresh.classes == [1]
 
 
 def saved(model, path):
-    model.save(path)
+    streamsvm.save(model, path)
     return streamsvm.load(path)
 
 
@@ -222,8 +220,7 @@ def test_a_file_after_an_interruption_has_the_names_that_are_known(cls, paramete
     for x, y in events:
         model.learn_one(x, y)
     model.schema.extend(["new", "newer"])
-    model.save(tmp_path / "m.svm")
-    other = streamsvm.load(tmp_path / "m.svm")
+    other = saved(model, tmp_path / "m.svm")
     for one in (model, other):
         for x, y in events:
             one.learn_one(x | {"newer": 1.0}, y)
@@ -249,34 +246,6 @@ def test_a_clone_has_learnt_nothing(cls, parameters):
     fresh = model.clone()
     assert repr(fresh) == repr(model) == repr(cls(**parameters)) and fresh.n_examples == 0
     assert fresh.classes == [] and fresh.feature_names == []
-
-
-@all_learners
-def test_a_monitor_changes_nothing(cls, parameters):
-    plain, watched = cls(**parameters), cls(**parameters)
-    monitor = TrackingMonitor(watched, every=40)
-    events = list(stream(n_classes=labels_of(plain)))
-    learnt(plain, events)
-    learnt(monitor, events)
-    assert monitor.get()["n_examples"] == N and len(monitor.history) == N // 40
-    assert content(plain)[1] == content(watched)[1]
-
-
-@all_learners
-def test_weights_and_new_features_by_events_and_by_batches(cls, parameters):
-    one, many = cls(**parameters), cls(**parameters)
-    events = [({0: x["a"], 1: x["b"]}, y) for x, y in stream(60)]
-    w = [0.5 + (i % 3) for i in range(60)]
-    for i, (x, y) in enumerate(events):
-        if i >= 30:
-            x[2] = 0.25
-        one.learn_one({k: float(np.float32(v)) for k, v in x.items()}, y, w=w[i])
-    x = np.array([[e[0][0], e[0][1], 0.25] for e in events], np.float32)
-    y = [label for _, label in events]
-    many.learn_many(x[:30, :2], y[:30], w=w[:30])
-    many.learn_many(x[30:], y[30:], w=w[30:])
-    assert one.feature_names == many.feature_names == [0, 1, 2]
-    assert content(one)[1] == content(many)[1]
 
 
 GOOD, INF, NAN = {"a": 1.0, "new": 1.0}, float("inf"), float("nan")

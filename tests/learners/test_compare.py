@@ -14,6 +14,7 @@ from streamsvm.confidence.comparison import Comparison
 from streamsvm.confidence.sequence import BETS, LOG_SHARES
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.comparison_file import comparison_of
+from tests.learners.test_all_learners import saved
 
 BANANAS = [(dict(x), bool(y)) for x, y in datasets.Bananas().take(1500)]
 
@@ -58,17 +59,6 @@ def test_decisions_are_those_of_a_bettor_who_looks_at_each_event(largest):
         assert low <= found.difference <= high
         decided |= first.keys()
     assert decided == {"a", "b"}
-
-
-def test_of_equal_models_few_are_said_to_differ():
-    draw, wrong = np.random.default_rng(2), 0
-    for _ in range(200):
-        counts = Comparison()
-        # One wrong answer in two is shared.
-        for a, b in (draw.random((1500, 2)) < 0.3).astype(float).tolist():
-            counts.add(a, b)
-        wrong += bool(counts.first)
-    assert wrong <= 16  # 5 % and two standard errors
 
 
 def make(**given):
@@ -166,8 +156,7 @@ def test_numbers_by_a_loss_that_is_cut_off_and_functions_that_decide(tmp_path):
     with pytest.raises(ParameterError, match="largest_loss=1"):
         costs.learn_one({"a": 1.0}, True, given=(True, False))
     assert costs.comparison.n == costs.a.n_examples == 1
-    streamsvm.save(costs, tmp_path / "m.svm")
-    costs = streamsvm.load(tmp_path / "m.svm")
+    costs = saved(costs, tmp_path / "m.svm")
     with pytest.raises(ParameterError, match=r"set model\.loss"):
         costs.learn_one({"a": 1.0}, True)
     costs.loss = lambda y, p: float(y != p)
@@ -206,8 +195,7 @@ def test_a_function_that_fails_is_asked_again_and_one_that_a_file_lost_is_missed
         model.end("a")
     assert model.record["in_use"] == "b"
     lost = Compare(SVMSGDClassifier(), SVMSGDClassifier(), on_decision=decide)
-    streamsvm.save(lost, tmp_path / "m.svm")
-    lost = streamsvm.load(tmp_path / "m.svm")
+    lost = saved(lost, tmp_path / "m.svm")
     with pytest.raises(ParameterError, match=r"set model\.on_decision"):
         lost.learn_one({"a": 1.0}, True)
     lost.on_decision = None

@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
-from streamsvm import AdaptiveSVMClassifier
+from streamsvm import AdaptiveSVMClassifier, TrackingMonitor
 from streamsvm.errors import ParameterError
 from streamsvm.solvers.adaptive import combination
 from tests.learners.test_all_learners import COPIES, all_learners, content, labels_of
@@ -26,14 +26,12 @@ def answers(model, events):
     """Return what a model answers to events, one after the other, without what its cache takes."""
     methods = (model.decision_function_one, model.predict_proba_one, model.predict_one)
     found = [method(event) for event in events for method in methods]
-    names = ("duality_gap", "kept_numbers", "at_bound")
-    found += [np.asarray(getattr(model, name)()).tolist() for name in names if has(model, name)]
+    if getattr(model, "has_dual", False):
+        names = ("duality_gap", "kept_numbers", "at_bound")
+        asked = [getattr(model, name)() for name in names if hasattr(model, name)]
+        found += [np.asarray(answer).tolist() for answer in asked]
     lines = [line for line in model.summary().splitlines() if "memory" not in line]
     return [*found, *lines, repr(model)]
-
-
-def has(model, name):
-    return getattr(model, "has_dual", False) and hasattr(model, name)
 
 
 def weighted(cls, parameters):
@@ -47,28 +45,40 @@ def weighted(cls, parameters):
 
 
 @all_learners
-def test_a_copy_answers_and_learns_as_the_model(cls, parameters, tmp_path):
+def test_copies_batches_and_a_model_that_is_watched_are_as_the_model(cls, parameters, tmp_path):
     make = COPIES.items()
-    model = weighted(cls, parameters)
+    model, many, watched = (weighted(cls, parameters) for _ in range(3))
+    monitor, others, predicted = TrackingMonitor(watched, every=40), {}, []
     events, labels, weights = stream(labels_of(model))
-    others = {}
+    # A feature that comes later, and at first no weights.
+    events[:40] = [{0: event[0], 1: event[1]} for event in events[:40]]
+    weights[:7] = [1.0] * 7
     for i, (event, label, w) in enumerate(zip(events, labels, weights, strict=True)):
-        for one in (model, *others.values()):
+        predicted.append(model.predict_one(event))
+        for one in (monitor, *others.values()):
             one.predict_one(event)
         if i in (70, 95):  # between a question and its label
             others |= {(i, how): copied(model, tmp_path / "m.svm") for how, copied in make}
-        for one in (model, *others.values()):
+        for one in (model, monitor, *others.values()):
             one.learn_one(event, label, w=w)
-    wanted = answers(model, events[:5])
-    assert {key: answers(other, events[:5]) for key, other in others.items()} == dict.fromkeys(
+    found = []
+    for part in (slice(0, 7), slice(7, 40), slice(40, 90), slice(90, N)):
+        x = np.array([list(event.values()) for event in events[part]], np.float32)
+        own = {} if part.stop == 7 else {"w": weights[part]}
+        found += many.predict_then_learn_many(x, labels[part], **own)
+    assert found == predicted and many.feature_names == model.feature_names == [0, 1, 2]
+    assert content(many)[1] == content(watched)[1] == content(model)[1]
+    assert monitor.get()["n_examples"] == N and len(monitor.history) == N // 40
+    wanted = answers(model, events[-5:])
+    assert {key: answers(other, events[-5:]) for key, other in others.items()} == dict.fromkeys(
         others, wanted
     )
     if hasattr(model, "finish"):
         for one in (model, *others.values()):
             one.finish()
-        wanted = answers(model, events[:5])
+        wanted = answers(model, events[-5:])
         for key, other in others.items():
-            assert answers(other, events[:5]) == wanted, key
+            assert answers(other, events[-5:]) == wanted, key
     after = content(model)
     # None learns what another one learns, nor knows its names.
     model.learn_one({0: 5.0, "new": 1.0}, 1)

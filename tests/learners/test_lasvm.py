@@ -6,7 +6,7 @@ import pytest
 from sklearn.svm import SVC
 
 from streamsvm import LASVMClassifier, kernels
-from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.errors import FeatureError
 from streamsvm.models.kernel import lasvm_solver
 
 NAMES = ["a", "b", "c"]
@@ -31,34 +31,12 @@ def learnt(x, y, model=None):
     return model
 
 
-def same(a, b):
-    np.testing.assert_array_equal(
-        a.support_vectors().coefficients, b.support_vectors().coefficients
-    )
-    np.testing.assert_array_equal(a.support_vectors().entered, b.support_vectors().entered)
-    np.testing.assert_array_equal(a.support_vectors().rows, b.support_vectors().rows)
-    assert (a.bias, a.dual, a.kernel_) == (b.bias, b.dual, b.kernel_)
-    np.testing.assert_array_equal(a.targets.calibration, b.targets.calibration)
-
-
 CONTAINERS = {
     "pandas": lambda x: pd.DataFrame(x, columns=NAMES),
     "polars": lambda x: pl.DataFrame(dict(zip(NAMES, x.T, strict=True))),
     "table": lambda x: pa.table(dict(zip(NAMES, x.T, strict=True))),
     "batch": lambda x: pa.RecordBatch.from_arrays([pa.array(c) for c in x.T], NAMES),
 }
-
-
-def test_arrays_name_features_by_number():
-    x, y = rows()
-    one, many = LASVMClassifier(), LASVMClassifier()
-    for row, label in zip(x, y, strict=True):
-        one.learn_one(dict(enumerate(row)), label)
-    many.learn_many(x, y)
-    same(one, many)
-    assert many.predict_many(x).dtype == bool
-    with pytest.raises(FeatureError, match="knows its features by name"):
-        learnt(x, y).predict_many(x)
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -73,6 +51,8 @@ def test_predictions_come_back_in_kind(container):
     column = proba[True if container == "pandas" else "True"]
     column = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
     assert column == [model.predict_proba_one(event)[True] for event, _ in events(x, y)]
+    with pytest.raises(FeatureError, match="knows its features by name"):
+        model.predict_many(x)
 
 
 def test_with_one_of_false_and_true():
@@ -107,20 +87,6 @@ def test_values_that_the_kernel_cannot_take_are_refused():
     assert model.n_examples == 0 and model.feature_names == []
 
 
-def test_missing_new_and_boolean_features():
-    model = learnt(*rows(100), LASVMClassifier(missing="zero"))
-    event = {"a": 1.0, "c": 0.5}
-    assert model.decision_function_one(event) == model.decision_function_one({**event, "b": 0.0})
-    assert model.decision_function_one(event) == model.decision_function_one({**event, "z": 9.0})
-    assert model.decision_function_one({**event, "b": True}) == model.decision_function_one(
-        {**event, "b": 1.0}
-    )
-    model.learn_one({"z": 2.0}, True)
-    assert model.feature_names == ["a", "b", "c", "z"]
-    assert model.support_vectors().rows.shape[1] == 4
-    model.learn_one({}, False)
-
-
 def optimum(x, y, gram, C, **fit):
     svc = SVC(C=C, kernel="precomputed", tol=1e-6, **fit.pop("new", {})).fit(gram, y, **fit)
     alpha = np.zeros(len(y))
@@ -128,30 +94,20 @@ def optimum(x, y, gram, C, **fit):
     return alpha @ np.where(y, 1.0, -1.0) - 0.5 * alpha @ gram @ alpha
 
 
-def epochs(model, x, y, n=8, **more):
-    ids = np.arange(1, len(y) + 1)
-    for _ in range(n):
-        model.learn_many(x, y, ids=ids, **more)
-        model.finish()
-    return model
-
-
-def test_weights_epochs_and_class_weights_reach_libsvms_optimum():
+@pytest.mark.parametrize("is_weighted", [True, False])
+def test_epochs_of_rows_with_ids_reach_libsvms_optimum(is_weighted):
     x, y = rows(150, seed=3)
     y[:30] = False
     gram = np.exp(-0.5 * ((x[:, None] - x[None]) ** 2).sum(axis=2))
-    w = np.random.default_rng(1).uniform(0.1, 3.0, 150)
-    rbf = kernels.RBF(gamma=0.5)
-    plain = epochs(LASVMClassifier(kernel=rbf, C=2.0), x, y)
-    assert plain.dual == pytest.approx(optimum(x, y, gram, 2.0), rel=1e-4)
-    weighted = epochs(LASVMClassifier(kernel=rbf, C=2.0), x, y, w=w)
-    assert weighted.dual == pytest.approx(optimum(x, y, gram, 2.0, sample_weight=w), rel=1e-4)
-    named = epochs(LASVMClassifier(kernel=rbf, C=2.0, class_weight={True: 4.0}), x, y)
-    new = {"class_weight": {True: 4.0}}
-    assert named.dual == pytest.approx(optimum(x, y, gram, 2.0, new=new), rel=1e-4)
-    balanced = epochs(LASVMClassifier(kernel=rbf, C=2.0, class_weight="balanced"), x, y)
-    new = {"class_weight": "balanced"}
-    assert balanced.dual == pytest.approx(optimum(x, y, gram, 2.0, new=new), rel=1e-4)
+    w = np.random.default_rng(1).uniform(0.1, 3.0, 150) if is_weighted else np.ones(150)
+    new = {} if is_weighted else {"class_weight": {True: 4.0}}
+    model = LASVMClassifier(kernel=kernels.RBF(gamma=0.5), C=2.0, **new)
+    for _ in range(8):
+        model.learn_many(x, y, ids=np.arange(1, 151), w=w)
+        model.finish()
+    best = optimum(x, y, gram, 2.0, sample_weight=w, new=new)
+    assert model.dual == pytest.approx(best, rel=1e-4)
+    assert model.predict_many(x).dtype == bool
 
 
 def test_finish_reports_and_may_be_interrupted(monkeypatch):
@@ -171,43 +127,6 @@ def test_finish_reports_and_may_be_interrupted(monkeypatch):
     assert len(calls) == 1
     model.finish()
     assert model.delta <= model.tau
-
-
-def test_looking_inside():
-    x, y = rows(150)
-    model = learnt(x, y, LASVMClassifier(kernel=kernels.RBF(gamma=0.7)))
-    found = model.support_vectors()
-    assert len(found.rows) == model.n_support_vectors == len(found.labels)
-    assert (np.diff(found.entered) > 0).all()
-    np.testing.assert_array_equal(found.rows, x[found.entered - 1].astype(np.float32))
-    assert found.labels == [bool(y[e - 1]) for e in found.entered]
-    squares = ((x[:20, None] - found.rows[None]) ** 2).sum(axis=2)
-    f = np.exp(-0.7 * squares) @ found.coefficients + model.bias
-    np.testing.assert_allclose(
-        model.decision_function_many(CONTAINERS["table"](x[:20])), f, atol=1e-5
-    )
-    assert model.memory_usage > found.rows.nbytes
-    assert model.counters["steps"] > 0
-    assert LASVMClassifier().support_vectors().labels == []
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"C": 0}, "C=0"),
-        ({"C": "1"}, "C='1'"),
-        ({"tau": -1}, "tau=-1"),
-        ({"reprocess": -1}, "reprocess=-1"),
-        ({"delta_max": 0.0}, "delta_max"),
-        ({"cache_mb": float("nan")}, "cache_mb"),
-        ({"class_weight": "even"}, "class_weight='even'"),
-        ({"class_weight": {True: -1.0}}, r"class_weight\[True\]"),
-        ({"kernel": "rbf"}, "kernel='rbf' is not a registered kernel: use one of"),
-    ],
-)
-def test_bad_parameters_are_named(parameters, words):
-    with pytest.raises(ParameterError, match=words):
-        LASVMClassifier(**parameters)
 
 
 def test_probabilities_are_calibrated():

@@ -8,10 +8,10 @@ from streamsvm.models.kernel.learned_relevance import MOST_CLASSES, Absolute, Sq
 from streamsvm.models.rank_bits import ranks_of
 
 
-def learnt(x, classes, starts=None):
+def learnt(x, classes, starts=None, kind=Squared):
     """Return the weights, and the work that was said."""
     starts = [np.ones(x.shape[1])] if starts is None else starts
-    steps, work = learn(Squared(x), classes, starts), 0.0
+    steps, work = learn(kind(x), classes, starts), 0.0
     while True:
         try:
             work += next(steps)
@@ -81,6 +81,14 @@ def test_the_two_features_that_matter_together_weigh_most():
     halves = [np.arange(0, 512, 2), np.arange(1, 512, 2)]
     equal = slow_loss(x, y, np.full(6, 1.0 / 6.0), halves)
     assert slow_loss(x, y, 2.0 * w, halves) < 0.6 * equal
+    # They are powers, so that last digits do not decide.
+    powers = 4.0 * np.log2(w[w > 1e-4])
+    np.testing.assert_allclose(powers, np.round(powers), atol=1e-9)
+    assert np.array_equal(w, learnt(x * np.float32(1.0 + 1e-6), classes)[0])
+    # A constant feature and one far value do no harm.
+    x[:, 0], x[5, 2] = 7.0, 1e30
+    w, _ = learnt(x, classes)
+    assert np.isfinite(w).all() and set(np.argsort(w)[-2:]) == {1, 3}
 
 
 def test_each_step_says_its_work():
@@ -93,14 +101,7 @@ def test_each_step_says_its_work():
 
 def test_ranks_that_matter_weigh_most():
     x, classes = xor()
-    ranks, steps = Absolute(ranks_of(np.sinh(5.0 * x))), []
-    steps = learn(ranks, classes, [np.full(6, 1.0)])
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            w = end.value
-            break
+    w, _ = learnt(ranks_of(np.sinh(5.0 * x)), classes, kind=Absolute)
     assert set(np.argsort(w)[-2:]) == {1, 3} and w[[1, 3]].min() > 5.0 * w[[0, 2, 4, 5]].max()
     assert w.max() > 2.0
 
@@ -112,19 +113,3 @@ def test_several_classes_and_a_start():
     assert w[[1, 3]].max() < 0.2 * w[[0, 2]].min()
     many = np.arange(600) % (MOST_CLASSES + 4)
     assert learned_relevance._targets(many).shape == (600, MOST_CLASSES)
-
-
-def test_a_constant_feature_and_one_far_value_do_no_harm():
-    x, classes = xor()
-    x[:, 0] = 7.0
-    x[5, 2] = 1e30
-    w, _ = learnt(x, classes)
-    assert np.isfinite(w).all() and set(np.argsort(w)[-2:]) == {1, 3}
-
-
-def test_weights_are_powers_so_that_last_digits_do_not_decide():
-    x, classes = xor()
-    w, _ = learnt(x, classes)
-    powers = 4.0 * np.log2(w[w > 1e-4])
-    np.testing.assert_allclose(powers, np.round(powers), atol=1e-9)
-    assert np.array_equal(w, learnt(x * np.float32(1.0 + 1e-6), classes)[0])

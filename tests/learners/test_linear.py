@@ -7,17 +7,17 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from river import compose, datasets, evaluate, feature_extraction, metrics
 from scipy import sparse as scipy_sparse
 from sklearn.svm import LinearSVC
 
-from streamsvm import SGDQNClassifier, StandardScaler, SVMSGDClassifier, TrackingMonitor
-from streamsvm.errors import FeatureError, LabelError, ParameterError
+from streamsvm import SGDQNClassifier, SVMSGDClassifier, TrackingMonitor
+from streamsvm.errors import FeatureError, LabelError
 from streamsvm.models.linear import rate_search
 from streamsvm.solvers.linear import state as linear_state
 from streamsvm.solvers.linear import step
 from streamsvm.support import calibration
 from streamsvm.support.rows import sparse as rows_of
+from tests.learners.test_all_learners import by_events
 
 SETTINGS = [
     (SVMSGDClassifier, {}),
@@ -39,12 +39,9 @@ def problem(n=1500, d=6, k=2, seed=0):
 
 
 def same(a, b):
-    assert a.n_examples == b.n_examples and a.classes == b.classes
-    assert a.weights == b.weights and a.intercept == b.intercept
-    assert a.rate == b.rate
+    assert (a.n_examples, a.classes, a.rate) == (b.n_examples, b.classes, b.rate)
+    assert (a.weights, a.intercept) == (b.weights, b.intercept)
     np.testing.assert_array_equal(a.targets.calibration, b.targets.calibration)
-    d = len(a.feature_names)
-    np.testing.assert_array_equal(a.state.weights[..., :d], b.state.weights[..., :d])
     np.testing.assert_array_equal(a.state.info, b.state.info)
 
 
@@ -67,27 +64,6 @@ def test_weights_are_seldom_copied_for_further_classes(cls):
     learn(copied, range(150, 200))
     same(model, copied)
     assert not np.shares_memory(model.state.weights, copied.state.weights)
-
-
-def test_the_rate_is_that_with_the_lowest_objective():
-    """And the model is that of the pass: as if that t0 had been given from the start."""
-    x, y = problem(1024)
-    found = SVMSGDClassifier(averaged=False)
-    found.learn_many(x, y)
-    given = {}
-    square = rate_search.mean_square(x)
-    for k in range(-12, 4):
-        t0 = max(1.0, square / (2.0**k * 1e-4))
-        model = SVMSGDClassifier(averaged=False, t0=t0)
-        model.learn_many(x, y)
-        given[t0] = model.objective(x, y), model
-    t0 = min(given, key=lambda t: given[t][0])
-    assert found.model.schedule.t0 == t0
-    assert found.weights == given[t0][1].weights
-    assert found.objective(x, y) == given[t0][0]
-    # It stays.
-    found.learn_many(x, y)
-    assert found.model.schedule.t0 == t0
 
 
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
@@ -147,20 +123,17 @@ def test_C_is_lambda_for_so_many_examples():
 
 
 def test_weights_are_those_that_predict():
-    x, y = problem(1500)
-    for cls, params in SETTINGS:
+    for cls, params, k in (*((*pair, 2) for pair in SETTINGS), (SVMSGDClassifier, {}, 3)):
+        x, y = problem(1500, k=k)
         model = cls(**params)
         model.learn_many(x, y)
-        w, b = model.weights, model.intercept
-        margin = sum(w[c] * float(v) for c, v in enumerate(x[0])) + b
-        assert model.decision_function_one(dict(enumerate(x[0].tolist()))) == pytest.approx(margin)
-    x, y = problem(1500, k=3)
-    model = SVMSGDClassifier()
-    model.learn_many(x, y)
-    scores = model.decision_function_one(dict(enumerate(x[0].tolist())))
-    for label in model.classes:
-        own = sum(model.weights[label][c] * float(v) for c, v in enumerate(x[0]))
-        assert scores[label] == pytest.approx(own + model.intercept[label])
+        scores = model.decision_function_one(dict(enumerate(x[0].tolist())))
+        w, b, scores = [
+            {0: one} if k == 2 else one for one in (model.weights, model.intercept, scores)
+        ]
+        for label, score in scores.items():
+            own = sum(w[label][c] * float(v) for c, v in enumerate(x[0]))
+            assert score == pytest.approx(own + b[label])
 
 
 def test_a_third_class_late():
@@ -185,38 +158,6 @@ def test_a_third_class_late():
     assert max(p, key=p.get) == model.predict_one(dict(enumerate(x[0].tolist())))
 
 
-def test_features_that_come_later():
-    x, y = problem(3000)
-    model = SVMSGDClassifier()
-    for i in range(1500):
-        model.learn_one({"a": float(x[i, 2])}, y[i])
-    for i in range(1500, 3000):
-        model.learn_one({"a": float(x[i, 2]), "b": float(x[i, 0]), "c": float(x[i, 1])}, y[i])
-    assert model.feature_names == ["a", "b", "c"]
-    right = [
-        model.predict_one({"b": float(r[0]), "c": float(r[1])}) == t
-        for r, t in zip(x, y, strict=True)
-    ]
-    assert np.mean(right) > 0.85
-
-
-def test_words_become_sparse_rows_and_hashing_keeps_no_name():
-    texts = [("cheap pills now", True), ("see you at lunch", False)] * 600
-    rng = np.random.default_rng(0)
-    noise = [f"word{i}" for i in range(400)]
-    events = [(f"{t} {' '.join(rng.choice(noise, 5))}", y) for t, y in texts]
-    for params in ({}, {"hashing": 2**12}):
-        model = compose.Pipeline(feature_extraction.BagOfWords(), SVMSGDClassifier(**params))
-        wrong = 0
-        for text, label in events:
-            wrong += model.predict_one(text) != label
-            model.learn_one(text, label)
-        learner = model["SVMSGDClassifier"]
-        assert wrong < 30
-        assert learner.is_sparse
-        assert bool(learner.feature_names) == (not params)
-
-
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 1000), st.floats(0.02, 0.5))
 def test_sparse_and_dense_rows_give_one_model(seed, share):
@@ -230,25 +171,6 @@ def test_sparse_and_dense_rows_give_one_model(seed, share):
         np.testing.assert_allclose(
             list(a.weights.values()), list(b.weights.values()), rtol=1e-6, atol=1e-7
         )
-
-
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"loss": "absolute"}, "use one of 'hinge'"),
-        ({"l2": 0.0}, "above 0"),
-        ({"C": 1.0}, "n_expected"),
-        ({"t0": 0.5}, "at least 1"),
-        ({"power": 1.5}, "between 0 and 1"),
-        ({"skip": 0}, "at least 1"),
-        ({"averaged": "yes"}, "averaged"),
-        ({"averaged": 1}, "at least 2"),
-        ({"class_weight": "balanced"}, "dict"),
-    ],
-)
-def test_parameters_are_checked(params, message):
-    with pytest.raises(ParameterError, match=message):
-        SVMSGDClassifier(**params)
 
 
 def test_a_monitor_shows_the_objective_and_says_why_there_is_no_certificate():
@@ -279,32 +201,11 @@ def test_a_constant_rate_follows_drift():
     assert errors[0.0] < 0.6 * errors[1.0]
 
 
-def test_bananas_by_default_are_better_than_with_rivers_logistic_regression():
-    """Whose progressive accuracy with these features is 70.1 %."""
-    model = compose.Pipeline(
-        feature_extraction.RBFSampler(gamma=1.0, n_components=100, seed=1), SVMSGDClassifier()
-    )
-    metric = evaluate.progressive_val_score(datasets.Bananas(), model, metrics.Accuracy())
-    assert metric.get() > 0.71
-
-
-def test_with_a_scaler_in_front():
-    for cls in (SVMSGDClassifier, SGDQNClassifier):
-        model = StandardScaler() | cls()
-        metric = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-        assert metric.get() > 0.85
-
-
-def grow(m, events, y):
-    for event, label in zip(events, y, strict=True):
-        m.learn_one(event, label)
-
-
 @pytest.mark.parametrize("sparse", [False, True])
 def test_nothing_is_learnt_into_arrays_that_were_replaced(sparse):
     x, y = problem(1500, d=2)
     model = SVMSGDClassifier(sparse=sparse)
-    grow(model, [dict(enumerate(row)) for row in x.tolist()], y)
+    by_events(model, x, y)
     # Wider rows, to look at only; and a batch without rows.
     assert model.objective(np.ones((3, 5)), [True, False, True]) > 0.0
     model.predict_many(np.ones((3, 50)))

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import streamsvm
 from streamsvm import (
     AdaptiveSVMClassifier,
     LaRankClassifier,
@@ -23,86 +22,66 @@ from streamsvm import (
     kernels,
 )
 from streamsvm.models.kernel import race
-from tests.learners.test_all_learners import content
-from tests.learners.test_outliers_of_trial import changing as changing_units
+from tests.learners.test_all_learners import content, saved
 from tests.learners.test_rescaling import changing as changing_scales
+from tests.learners.test_rescaling import changing_units
 from tests.learners.test_trial import stream
 from tests.slow import compiles, slow
 
 RBF, LINEAR = kernels.RBF(gamma=0.5), kernels.Linear(scale=0.5)
+QUADRATIC = kernels.Polynomial(degree=2)
+# With which rows it is always asked: what the others compile for one test differs little from it.
 SETTINGS = {
     LASVMClassifier: {
-        "default": {},
-        "linear": {"kernel": LINEAR, "class_weight": "balanced"},
-        "polynomial": {"kernel": kernels.Polynomial(degree=2), "C": 0.1, "class_weight": {1: 3.0}},
-        "window": {"kernel": RBF, "window": 60},
-        "merge": {"kernel": RBF, "max_support_vectors": 30},
-        "merge of others": {"kernel": kernels.Polynomial(degree=2), "max_support_vectors": 30},
-        "reserve": {"reserve": 40},
-        "reserve in a window": {"reserve": 60, "window": 90},
-        "no reserve": {"kernel": RBF, "reserve": 0, "delta_max": None},
+        "default": ("sparse", {}),
+        "linear": ("dense", {"kernel": LINEAR, "class_weight": "balanced"}),
+        "polynomial": ("dense", {"kernel": QUADRATIC, "C": 0.1, "class_weight": {1: 3.0}}),
+        "window": ("dense", {"kernel": RBF, "window": 60}),
+        "merge": ("dense", {"kernel": RBF, "max_support_vectors": 30}),
+        "merge of others": ("", {"kernel": QUADRATIC, "max_support_vectors": 30}),
+        "reserve": ("sparse", {"reserve": 40}),
+        "reserve in a window": ("dense", {"reserve": 60, "window": 90}),
+        "no reserve": ("", {"kernel": RBF, "reserve": 0, "delta_max": None}),
     },
     "LASVM of several classes": {
-        "default": {},
-        "reserve in a window": {"reserve": 50, "window": 90},
-        "merge": {"max_support_vectors": 40},
-        "one or the rest": {"multiclass": "ovr", "class_weight": "balanced"},
+        "default": ("dense", {}),
+        "reserve in a window": ("", {"reserve": 50, "window": 90}),
+        "merge": ("", {"max_support_vectors": 40}),
+        "one or the rest": ("dense", {"multiclass": "ovr", "class_weight": "balanced"}),
     },
     LaRankClassifier: {
-        "default": {},
-        "one step": {"reprocess": 1, "candidates": 1, "kernel": LINEAR},
-        "budget": {"max_support_vectors": 40},
-        "window": {"window": 60, "reserve": 60},
-        "reserve": {"reserve": 60, "class_weight": {1: 3.0}, "C": 5.0},
-        "uniform": {"K": 2},
+        "default": ("dense", {}),
+        "one step": ("dense", {"reprocess": 1, "candidates": 1, "kernel": LINEAR}),
+        "budget": ("dense", {"max_support_vectors": 40}),
+        "window": ("dense", {"window": 60, "reserve": 60}),
+        "reserve": ("dense", {"reserve": 60, "class_weight": {1: 3.0}, "C": 5.0}),
+        "uniform": ("", {"K": 2}),
     },
     TrackingSVMClassifier: {
-        "default": {},
-        "algorithm 1": {"process": False, "K": 3},
-        "epsilon": {"epsilon": 1.0},
-        "support": {"gradients": "support", "averaged": False},
-        "window": {"window": 60},
-        "support in a window": {"window": 60, "gradients": "support"},
-        "reservoir": {"reservoir": 50},
-        "merge": {"max_support_vectors": 30},
-        "merge of others": {"max_support_vectors": 30, "kernel": kernels.Polynomial(degree=2)},
-        "merge in a window": {"max_support_vectors": 30, "window": 100, "cache_mb": 0.0},
-        "linear": {"kernel": LINEAR},
-        "linear in a window": {"kernel": LINEAR, "window": 40, "class_weight": {1: 2.0}},
+        "default": ("dense", {}),
+        "algorithm 1": ("", {"process": False, "K": 3}),
+        "epsilon": ("dense", {"epsilon": 1.0}),
+        "support": ("", {"gradients": "support", "averaged": False}),
+        "window": ("dense", {"window": 60}),
+        "support in a window": ("dense", {"window": 60, "gradients": "support"}),
+        "reservoir": ("", {"reservoir": 50}),
+        "merge": ("", {"max_support_vectors": 30}),
+        "merge of others": ("", {"max_support_vectors": 30, "kernel": QUADRATIC}),
+        "merge in a window": ("", {"max_support_vectors": 30, "window": 100, "cache_mb": 0.0}),
+        "linear": ("dense", {"kernel": LINEAR}),
+        "linear in a window": ("", {"kernel": LINEAR, "window": 40, "class_weight": {1: 2.0}}),
     },
-}
-# The others compile for one test what differs little from these.
-ALWAYS = {
-    (LASVMClassifier, "default", "sparse"),
-    (LASVMClassifier, "linear", "dense"),
-    (LASVMClassifier, "polynomial", "dense"),
-    (LASVMClassifier, "window", "dense"),
-    (LASVMClassifier, "merge", "dense"),
-    (LASVMClassifier, "reserve", "sparse"),
-    (LASVMClassifier, "reserve in a window", "dense"),
-    ("LASVM of several classes", "default", "dense"),
-    ("LASVM of several classes", "one or the rest", "dense"),
-    (LaRankClassifier, "default", "dense"),
-    (LaRankClassifier, "one step", "dense"),
-    (LaRankClassifier, "budget", "dense"),
-    (LaRankClassifier, "window", "dense"),
-    (LaRankClassifier, "reserve", "dense"),
-    (TrackingSVMClassifier, "default", "dense"),
-    (TrackingSVMClassifier, "epsilon", "dense"),
-    (TrackingSVMClassifier, "window", "dense"),
-    (TrackingSVMClassifier, "support in a window", "dense"),
-    (TrackingSVMClassifier, "linear", "dense"),
 }
 CASES = [
     pytest.param(
         learner,
         {**parameters, "sparse": rows == "sparse"},
         id=f"{of}-{name}-{rows}",
-        marks=() if (learner, name, rows) in ALWAYS else compiles(f"{of} {rows}"),
+        marks=() if rows == always else compiles(f"{of} {rows}"),
     )
     for learner, settings in SETTINGS.items()
     for of in [getattr(learner, "__name__", learner)]
-    for name, parameters in settings.items()
+    for name, (always, parameters) in settings.items()
     for rows in ("dense", "sparse")
 ]
 N = 300
@@ -164,8 +143,7 @@ def all_of(model):
 
 
 def copies_of(model, folder):
-    model.save(folder / "model.svm")
-    loaded = streamsvm.load(folder / "model.svm")
+    loaded = saved(model, folder / "model.svm")
     assert repr(loaded) == repr(model)
     copies = [loaded, pickle.loads(pickle.dumps(model)), copy.deepcopy(model)]
     for other in copies:
@@ -253,14 +231,20 @@ def classes(x, y):
 
 
 BOTH = (LASVMClassifier, LaRankClassifier)
+
+
+def noisy():
+    return stream(1400, noise_scale=100.0)
+
+
 # Rows, whether there are four classes, parameters, the budget of the race, and before which rows
 # copies are made; between them rows come in batches, some of which begin and end elsewhere.
 LIVES = {
-    "a trial": (lambda: stream(1400, noise_scale=100.0), False, {}, None, (3, 50, 1024, 1100)),
+    "a trial": (noisy, False, {}, None, (3, 50, 1024, 1100)),
     "a trial of classes": (lambda: stream(1400, noise_scale=30.0), True, {}, None, (4, 700)),
-    "a long race": (lambda: stream(1400, noise_scale=100.0), False, {}, 1.5e6, (514,)),
-    "a long race of classes": (lambda: stream(1400, noise_scale=100.0), True, {}, 1.5e6, (514,)),
-    "a longer race": (lambda: stream(1400, noise_scale=100.0), False, {}, 1.5e6, (1026,)),
+    "a long race": (noisy, False, {}, 1.5e6, (514,)),
+    "a long race of classes": (noisy, True, {}, 1.5e6, (514,)),
+    "a longer race": (noisy, False, {}, 1.5e6, (1026,)),
     "a longer race of classes": (lambda: stream(1400, noise_scale=9.0), True, {}, 1.5e6, (1026,)),
     "a change of scales": (
         lambda: changing_scales(2300), False, {"scale": True, "window": 300}, None,
@@ -270,24 +254,15 @@ LIVES = {
         lambda: changing_units(2300), False, {"window": 500}, None, (1100, 2048),
     ),
 }  # fmt: skip
-SLOW = {
-    (cls, f"a {length} race{of_classes}")
-    for cls in BOTH
-    for length in ("long", "longer")
-    for of_classes in ("", " of classes")
-} - {(LASVMClassifier, "a long race")}
+OF_LIVES = [
+    pytest.param(cls, life, marks=slow if is_slow else (), id=f"{cls.__name__}-{life}")
+    for life in LIVES
+    for cls in (*BOTH, *([AdaptiveSVMClassifier] if life == "a change of units" else []))
+    for is_slow in ["race" in life and (cls, life) != (LASVMClassifier, "a long race")]
+]
 
 
-@pytest.mark.parametrize(
-    ("cls", "life"),
-    [
-        pytest.param(
-            cls, life, marks=slow if (cls, life) in SLOW else (), id=f"{cls.__name__}-{life}",
-        )
-        for life in LIVES
-        for cls in (*BOTH, *([AdaptiveSVMClassifier] if life == "a change of units" else []))
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("cls", "life"), OF_LIVES)
 def test_of_kernel_learners_through_trials_and_changes(cls, life, tmp_path, monkeypatch):
     make, are_four, parameters, budget, copied_at = LIVES[life]
     if budget is not None:

@@ -20,26 +20,6 @@ def drawn(n, flips, seed=1):
         yield {"a": draw.gauss(1.5 if y else -1.5, 1.0)}, y != (i >= flips)
 
 
-@pytest.mark.parametrize("order", ["drawn", "sorted", "changed"])
-def test_errors_of_answers_are_held(order):
-    events = list(drawn(8000, 4000 if order == "changed" else 8000))
-    if order == "sorted":
-        events.sort(key=lambda event: event[1])
-    model, said = Selective(naive_bayes.GaussianNB(), 0.03), []
-    for x, y in events:
-        said.append((model.predict_one(x), y))
-        model.learn_one(x, y)
-    answers = [answer == y for answer, y in said if answer is not None]
-    assert answers.count(False) <= 0.03 * len(answers)
-    assert len(answers) > (500 if order == "changed" else 3000)
-    figures, counts = model.answering.figures(), model.answering.counts
-    assert figures["answered"] == len(answers) / 8000
-    assert figures["answered_error"] == answers.count(False) / len(answers)
-    assert figures["answered_error"] < figures["answered_error_high"] <= 0.1
-    assert counts["n_checked"] == counts["n_answered"] == len(answers)
-    assert counts["n_seen"] == counts["n_labelled"] == 8000
-
-
 def test_a_share_is_looked_at_if_labels_come_for_what_was_not_answered_only():
     model, wrong, answers = Selective(naive_bayes.GaussianNB(), 0.05, audit=0.2, seed=1), 0, 0
     for x, y in drawn(12_000, 12_000):

@@ -20,13 +20,12 @@ from streamsvm import (
     predict_then_learn_many,
 )
 from streamsvm.cli.main import main
-from streamsvm.errors import ParameterError
 from streamsvm.features.matrices import Matrix
 from streamsvm.learners.bases.late_rows import LateRows
 from streamsvm.models.kept_examples import Examples
 from streamsvm.models.kernel import race, relearning, relevance
 from streamsvm.models.rows import scaled_rows
-from tests.learners.test_all_learners import content
+from tests.learners.test_all_learners import by_events, content, saved
 from tests.learners.test_lasvm import optimum
 from tests.reference.slow_relevance import slow_relevance
 
@@ -109,8 +108,7 @@ def test_the_few_features_that_matter_are_found(cls, tmp_path, monkeypatch):
     model.save(tmp_path / "m.svm")
     models = [model, streamsvm.load(tmp_path / "m.svm")]
     for other in models:
-        for row, label in zip(x[1100:].tolist(), y[1100:].tolist(), strict=True):
-            other.learn_one(dict(enumerate(row)), label)
+        by_events(other, x[1100:], y[1100:])
         other.finish()
     assert content(models[1]) == content(model)
     assert ", 3 features that matter, gamma" in model.chosen
@@ -166,8 +164,7 @@ def test_a_larger_c_is_tried_unless_it_is_given(cls, n_classes, tmp_path):
     assert ", C=10 (raw rows" in model.description
     given = learnt(cls(C=1.0, seed=1), x, y)
     assert given.C_ == 1.0 and re.search(r"gamma [\d.]+: best of 3 on", given.chosen)
-    model.save(tmp_path / "m.svm")
-    loaded = streamsvm.load(tmp_path / "m.svm")
+    loaded = saved(model, tmp_path / "m.svm")
     assert (loaded.C, loaded.C_) == ("auto", 10.0)
     # As the learner that was told what has been found.
     kernel = kernels.RBF(gamma=model.kernel_.gamma)
@@ -180,15 +177,7 @@ def test_a_larger_c_is_tried_unless_it_is_given(cls, n_classes, tmp_path):
     assert 1.0 < np.abs(model.support_vectors().coefficients).max() <= 10.0 + 1e-6
 
 
-def test_the_rule_is_the_learner_without_a_trial():
-    x, y = stream(1200)
-    rule = learnt(LASVMClassifier(scale=False, gamma="scale"), x, y)
-    assert rule.preparation.trial is None and rule.preparation.choice is None
-    total = x[:1024].var(axis=0, dtype=np.float64).sum()
-    assert rule.kernel_.gamma == pytest.approx(1 / total, rel=0.05)
-
-
-def test_only_one_of_the_two_is_tried():
+def test_only_what_is_not_given_is_tried():
     x, y = stream(1100, seed=4, noise_scale=100.0)
     assert "best of 4 on the first 1,024" in learnt(LASVMClassifier(scale=False), x, y).chosen
     both = learnt(LASVMClassifier(gamma="scale"), x, y)
@@ -198,6 +187,13 @@ def test_only_one_of_the_two_is_tried():
     # Four features of variance 1, and one that is 0 or 1 with variance .21.
     assert scaled.kernel_.gamma == pytest.approx(1 / 4.21, rel=0.02)
     assert "best of 1 on" in scaled.chosen
+    rule = learnt(LASVMClassifier(scale=False, gamma="scale"), x, y)
+    assert rule.preparation.trial is None and rule.preparation.choice is None
+    total = x[:1024].var(axis=0, dtype=np.float64).sum()
+    assert rule.kernel_.gamma == pytest.approx(1 / total, rel=0.05)
+    for cls in (LASVMClassifier, LaRankClassifier):
+        given = cls(kernel=kernels.RBF(gamma=1.0))
+        assert given.preparation.trial is None and given.C_ == 1.0
 
 
 def test_behind_a_scaler_gamma_is_tried_and_whether_some_features_matter():
@@ -207,32 +203,6 @@ def test_behind_a_scaler_gamma_is_tried_and_whether_some_features_matter():
     chosen = model["LASVMClassifier"].chosen
     assert re.match("scaled rows, 2 features .* best of 8 on the first 1,024", chosen)
     assert np.mean(np.array(predicted) == y) > 0.8
-
-
-def test_zeros_and_ones_are_not_scaled_and_outliers_do_not_ruin_a_scale():
-    x, y = stream(1100, noise_scale=100.0)
-    x[500, 0] = 1e6
-    model = learnt(LASVMClassifier(scale=True), x, y)
-    assert model.preparation.factors[4] == 1.0
-    assert model.preparation.factors[0] > 0.4 and model.preparation.factors[2] == pytest.approx(
-        0.01, rel=0.1
-    )
-
-
-@pytest.mark.parametrize("n_classes", [2, 4])
-def test_labels_and_features_that_come_later(n_classes):
-    x, y = stream(1100, noise_scale=100.0)
-    cls = LASVMClassifier if n_classes == 2 else LaRankClassifier
-    one, many = cls(seed=1), cls(seed=1)
-    labels = [f"class {int(v) + (i > 200) * (n_classes - 2)}" for i, v in enumerate(y)]
-    labels[:20] = ["class 1"] * 20
-    for i, (row, label) in enumerate(zip(x.tolist(), labels, strict=True)):
-        width = 3 if i < 600 else 5
-        one.learn_one(dict(enumerate(row[:width])), label, w=0.5 + i % 3)
-    w = [0.5 + i % 3 for i in range(1100)]
-    many.learn_many(x[:600, :3], labels[:600], w=w[:600])
-    many.learn_many(x[600:], labels[600:], w=w[600:])
-    assert content(one) == content(many) and len(many.preparation.factors) == 5
 
 
 @pytest.mark.parametrize(
@@ -283,20 +253,6 @@ def test_further_epochs_of_the_same_rows_are_not_counted():
     assert epochs.kernel_.gamma < 8.0 / x.var(axis=0).sum()
 
 
-@LEARNERS
-def test_parameters_are_checked(cls):
-    for wrong in ({"scale": "yes"}, {"scale": 1}, {"gamma": 0.5}, {"gamma": "rule"}):
-        with pytest.raises(ParameterError, match="use 'auto'"):
-            cls(**wrong)
-    with pytest.raises(ParameterError, match="only without `kernel`"):
-        cls(kernel=kernels.RBF(gamma=1.0), scale=True)
-    for wrong in ("large", None, 0.0, True):
-        with pytest.raises(ParameterError, match="use a number"):
-            cls(C=wrong)
-    assert cls(kernel=kernels.RBF(gamma=1.0)).preparation.trial is None
-    assert cls(kernel=kernels.RBF(gamma=1.0)).C_ == 1.0
-
-
 def test_the_command_scales_by_trial_instead_of_a_scaler(tmp_path, capsys):
     x, y = stream(1100, seed=4, noise_scale=100.0)
     table = pa.table({**{f"x{c}": column for c, column in enumerate(x.T)}, "label": y})
@@ -331,8 +287,7 @@ def test_the_reserve_holds_rows_in_the_scale_of_the_model(n, parameters, tmp_pat
     if len(numbers):
         np.testing.assert_array_equal(rows, scaled_rows(x[numbers - 1], model.preparation.factors))
     one = LASVMClassifier(scale=True, C=10.0, **parameters)
-    for row, label in zip(x.tolist(), y.tolist(), strict=True):
-        one.learn_one(dict(enumerate(row)), label)
+    by_events(one, x, y)
     model.save(tmp_path / "m.svm")
     copies = [one, streamsvm.load(tmp_path / "m.svm"), pickle.loads(pickle.dumps(model))]
     assert all(content(other) == content(model) for other in copies)

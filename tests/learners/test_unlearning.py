@@ -27,6 +27,7 @@ from streamsvm.selection import Active
 from streamsvm.solvers.lasvm_pairs.problems import cache_of
 from streamsvm.support.rows import dense
 from tests.interruptions import interrupted
+from tests.learners.test_all_learners import saved
 from tests.reference import slow_unlearning
 from tests.slow import slow_but
 
@@ -260,8 +261,7 @@ def test_candidates_trials_and_monitors_forget_too(tmp_path):
         model = learnt(LASVMClassifier(), events[:n])
         assert model.unlearn(gone).removed == [*gone]
         assert not np.isin(gone, model.preparation.trial.facts()["entered"]).any()
-        model.save(tmp_path / "model.svm")
-        loaded = streamsvm.load(tmp_path / "model.svm")
+        loaded = saved(model, tmp_path / "model.svm")
         for event, label in stream("two", 800, seed=3):
             event.pop(SECRET, None)
             model.learn_one(event, label)
@@ -300,16 +300,6 @@ def test_probabilities_are_calibrated_anew_by_the_others(name):
         assert model.predict_proba_one(event) == other.predict_proba_one(event)
 
 
-@pytest.mark.parametrize("ids", [0, -1, True, 1.0, "7", [3, "4"], [2**63], None])
-def test_other_ids_are_refused(ids):
-    model = learnt("two", stream("two"))
-    dual = model.dual
-    for ask in (model.unlearn, model.audit):
-        with pytest.raises(ParameterError, match="ids"):
-            ask(ids)
-    assert model.dual == dual
-
-
 def test_a_checkpoint_loses_the_columns_in_its_monitors_sample_too(tmp_path):
     path, events = tmp_path / "run.ckpt", stream("two", 200)
     model = TrackingMonitor(MAKE["two"](), every=50)
@@ -335,21 +325,23 @@ def test_the_monitors_sample_forgets_whoever_asks():
     assert not {*passed} & {*model.passed_by.numbers.tolist()}
 
 
-def test_the_exact_learner_is_asked_likewise():
-    model = learnt(IncrementalSVMClassifier(KERNEL), stream("two"))
-    assert model.audit(OWN)[OWN].is_kept and model.audit(OWN)[OWN].coefficients
-    assert model.unlearn([OWN, 999]) == unlearning.Unlearned([OWN], [999], model.duality_gap())
-    assert not model.audit(OWN)[OWN].is_kept and model.unlearn(OWN).removed == []
-
-
-def test_before_the_first_example_nothing_is_kept():
+def test_what_is_not_kept_and_what_is_no_id():
     for make in MAKE.values():
         assert make().unlearn(range(1, 4)) == unlearning.Unlearned([], [1, 2, 3], 0.0)
         assert not make().audit(1)[1].is_kept and make().audit([]) == {}
     model = learnt("two", stream("two"))
     dual = model.dual
     assert model.unlearn([]).removed == [] and model.unlearn(999).not_kept == [999]
+    for ids in (0, -1, True, 1.0, "7", [3, "4"], [2**63], None):
+        for ask in (model.unlearn, model.audit):
+            with pytest.raises(ParameterError, match="ids"):
+                ask(ids)
     assert model.dual == dual
+    # The exact learner is asked likewise.
+    model = learnt(IncrementalSVMClassifier(KERNEL), stream("two"))
+    assert model.audit(OWN)[OWN].is_kept and model.audit(OWN)[OWN].coefficients
+    assert model.unlearn([OWN, 999]) == unlearning.Unlearned([OWN], [999], model.duality_gap())
+    assert not model.audit(OWN)[OWN].is_kept and model.unlearn(OWN).removed == []
 
 
 def is_in_file(number, model, path):
