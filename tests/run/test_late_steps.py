@@ -20,7 +20,9 @@ from streamsvm import (
     TrackingSVMClassifier,
     kernels,
 )
-from streamsvm.labels.label_column import Pairs
+from streamsvm.features.matrices import Matrix, SparseMatrix
+from streamsvm.labels.label_column import LabelColumn, Pairs
+from streamsvm.learners.bases.late_rows import LateRows, as_learnt
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.models.rows import row_after
 from streamsvm.monitor.watched import learner_of
@@ -28,6 +30,7 @@ from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.feeder import Feeder
 from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import carry_out
+from streamsvm.support.rows import dense, sparse
 
 # Not None, and a fixed schedule for LaRank: gamma, and the costs that LaRank weighs, depend on the
 # number of features, which are those of the whole batch.
@@ -216,6 +219,21 @@ def test_rows_of_lists():
     assert set(learner.feature_names) == {0, 1, 3, 5}
 
 
+def test_features_are_hidden_until_a_row_teaches_them():
+    values = np.arange(1.0, 13.0).reshape(4, 3)
+    values[:3, 2] = np.nan
+    is_learnt = np.array([False, True, False, False])
+    matrix = as_learnt(Matrix(["a", "b", "c"], values, ["a", "b", "c"]), is_learnt, {"a": 0})
+    assert matrix.names == matrix.order == ["a", "b"]
+    hidden = np.array([[1.0, np.nan], [4.0, 5.0], [7.0, 8.0], [10.0, 11.0]])
+    assert np.array_equal(matrix.values, hidden, equal_nan=True)
+    assert values[0, 1] == 2.0
+    x = sparse(np.array([[1, 2, 0], [4, 5, 0], [7, 8, 0], [10, 11, 12]], np.float32))
+    listed = as_learnt(SparseMatrix(["a", "b", "c"], x), is_learnt, {"a": 0})
+    assert listed.names == ["a", "b"]
+    assert np.array_equal(dense(listed.rows), np.nan_to_num(hidden))
+
+
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(1, 9), st.data())
 def test_the_row_after_some_examples(is_example, n, data):
     start = data.draw(st.integers(0, len(is_example) - 1))
@@ -223,3 +241,9 @@ def test_the_row_after_some_examples(is_example, n, data):
     row = row_after(numbers, start, n)
     count = sum(is_example[start:row])
     assert count == n and is_example[row - 1] if row < len(is_example) else count <= n
+
+
+def test_a_row_that_is_only_predicted_has_any_known_label():
+    late = LateRows(np.array([False, True, False, False]), np.arange(4), np.full(4, None))
+    filled = late.filled(LabelColumn.of([None, "b", "c", None]), ["a"])
+    assert filled.tolist() == ["a", "b", "b", "b"]
