@@ -181,8 +181,9 @@ def test_a_run_is_a_loop_of_events(name, make):
         hits = sum(y in found for found, (_, y) in zip(said, wrapped.events, strict=True))
         assert hits == model.sets.n - model.sets.n_missed and report.accuracy > 0.7
         assert figures == model.sets.figures()
-        at_rest = model.sets.at_rest().of(model.predict_proba_one(x))
-        assert serving.predict_set_one(x) == serving.predict_set_one(x) == at_rest
+        rows, at_rest = [x for x, _ in wrapped.events], model.sets.at_rest()
+        expected = [at_rest.of(model.predict_proba_one(x)) for x in rows]
+        assert [serving.predict_set_one(x) for x in rows] == expected
     elif name == "answers":
         answers = sum(answer.label is not None for answer in said)
         assert figures["n_answered"] == figures["n_checked"] == answers > 100
