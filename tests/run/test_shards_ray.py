@@ -7,16 +7,16 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from streamsvm import LASVMClassifier, SVMSGDClassifier
+from streamsvm import LASVMClassifier, SVMSGDClassifier, kernels
 from streamsvm.errors import FeatureError, WorkerError
 from streamsvm.run.shards import RayWorkers, train_on_shards
 from streamsvm.run.shards.reading import planned
 from tests.interruptions import needs_ctrl_c
-from tests.run.shard_rows import KERNEL, are_same, drawn, write
 
 pytestmark = [
     pytest.mark.slow,
@@ -37,8 +37,14 @@ train_on_shards(
 
 @pytest.fixture
 def data(tmp_path):
-    x, y = drawn(2000)
-    return write(tmp_path / "d", x, y == 1, ends=[500, 1000, 1500])
+    random = np.random.default_rng(0)
+    x = random.normal(size=(2000, 2))
+    y = x[:, 0] + np.sin(3.0 * x[:, 1]) + 0.5 * random.normal(size=2000) > 0.0
+    table = pa.table({"a": x[:, 0], "b": x[:, 1], "label": y})
+    (tmp_path / "d").mkdir()
+    for i in range(4):
+        pq.write_table(table.slice(500 * i, 500), tmp_path / "d" / f"{i}.parquet")
+    return tmp_path / "d"
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,7 +55,7 @@ def cluster():
     ray.shutdown()
 
 
-TEMPLATE = LASVMClassifier(KERNEL, C=10.0)
+TEMPLATE = LASVMClassifier(kernels.RBF(gamma=0.5), C=10.0)
 
 
 class Killing(RayWorkers):
@@ -75,6 +81,11 @@ def trained(data, **given):
     return train_on_shards(TEMPLATE, data, "label", gap=1e-4, **given)[0]
 
 
+def are_same(a, b):
+    a, b = a.support_vectors(), b.support_vectors()
+    return (a.entered == b.entered).all() and (a.coefficients == b.coefficients).all()
+
+
 def test_actors_that_are_killed_change_nothing(data):
     workers = Killing(2)
     assert are_same(trained(data, workers=workers), trained(data))
@@ -92,7 +103,7 @@ def test_an_actor_that_dies_each_time_ends_the_training(data):
     workers = RayWorkers(2, max_restarts=1)
     reading, _, pieces = planned((data, "label", {}), TEMPLATE, False, None)
     workers.open(reading, pieces)
-    with pytest.raises(WorkerError, match=r"max_restarts=1.*\(p1.parquet, p3.parquet\)"):
+    with pytest.raises(WorkerError, match=r"max_restarts=1.*\(1.parquet, 3.parquet\)"):
         list(workers.ask("chosen", [1], Deadly(), None))
     workers.close()
 
@@ -106,9 +117,9 @@ def test_actors_without_room_and_errors_of_data(data):
         model = trained(data, workers=workers, shards=shards)
         assert are_same(model, trained(data, shards=shards))
     assert not any(is_running(pid) for pid in actors_now())
-    table = pa.table({"x0": [1.0, None], "x1": [0.0, 1.0], "label": [True, False]})
-    pq.write_table(table, data / "p2.parquet")
-    with pytest.raises(FeatureError, match=r"^p2.parquet: row 1: 'x0' is missing"):
+    table = pa.table({"a": [1.0, None], "b": [0.0, 1.0], "label": [True, False]})
+    pq.write_table(table, data / "2.parquet")
+    with pytest.raises(FeatureError, match=r"^2.parquet: row 1: 'a' is missing"):
         trained(data, workers=workers)
 
 
