@@ -10,13 +10,20 @@ from connectors.kafka.reachable import Heard
 from streamsvm import SVMSGDClassifier
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
-from tests.brokers import QUIET
+from tests.brokers import QUIET, make_topic, produce
 
 
 def payloads(n, first=0):
     """Return n events whose numbers tell them apart."""
     events = [{"a": float(i % 7), "id": i, "label": i % 7 > 3} for i in range(first, first + n)]
     return [json.dumps(event).encode() for event in events]
+
+
+def made(address, topic, n_partitions, n):
+    """Make a topic of n events; return its name."""
+    make_topic(address, topic, n_partitions)
+    produce(address, topic, payloads(n), n_partitions)
+    return topic
 
 
 def source_of(address, topic, *, knows_ids=False, group=None, idle=1.5, **settings):

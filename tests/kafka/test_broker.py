@@ -5,10 +5,10 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from streamsvm.cli.main import main
-from tests.brokers import QUIET, make_topic, produce
+from tests.brokers import QUIET
 from tests.kafka.broker import KINDS, PASSWORD
 from tests.kafka.conftest import started
-from tests.kafka.runs import payloads
+from tests.kafka.runs import made
 
 pytestmark = pytest.mark.kafka
 
@@ -75,8 +75,7 @@ def test_why_no_broker_answers(guarded, capsys, kind, changed, said):
 
 
 def test_passwords_in_a_file_and_in_the_environment(guarded, capsys, tmp_path, monkeypatch):
-    make_topic(guarded.address, "secret", 1)
-    produce(guarded.address, "secret", payloads(20), 1)
+    made(guarded.address, "secret", 1, 20)
     given = settings(guarded, "sasl")
     address, password = given.pop("bootstrap.servers"), given.pop("sasl.password")
     file = tmp_path / "settings"
@@ -92,8 +91,7 @@ def test_passwords_in_a_file_and_in_the_environment(guarded, capsys, tmp_path, m
 @pytest.mark.parametrize(("reset", "code"), [("latest", 0), ("none", 1), ("earliest", 0)])
 def test_where_a_new_group_starts(guarded, capsys, reset, code):
     if reset == "latest":
-        make_topic(guarded.address, "reset", 1)
-        produce(guarded.address, "reset", payloads(20), 1)
+        made(guarded.address, "reset", 1, 20)
     given = {"auto.offset.reset": reset}
     assert consume(guarded.address, "reset", given, "--group", reset, "--json") == code
     out, error = capsys.readouterr()

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Producer
 
 from streamsvm.model_files import container
-from tests.brokers import QUIET, make_topic, produce
+from tests.brokers import QUIET, make_topic
 from tests.kafka.conftest import started
-from tests.kafka.runs import learnt, payloads, source_of
+from tests.kafka.runs import learnt, made, payloads, source_of
 
 pytestmark = pytest.mark.kafka
 
@@ -61,8 +61,7 @@ def own():
 
 def test_a_run_that_is_told_to_end_ends_without_a_broker(own, consume, tmp_path):
     topic, path, node = "frozen", tmp_path / "run.ckpt", own.nodes[0]
-    make_topic(own.address, topic, 2)
-    produce(own.address, topic, payloads(2000), 2)
+    made(own.address, topic, 2, 2000)
     process = consume(own.address, topic, path)
     wait_for(lambda: rows_in(path) >= 2000, process)
     node.send(signal.SIGSTOP)
@@ -81,8 +80,7 @@ def test_a_broker_that_dies_while_its_messages_are_learnt(own, consume, tmp_path
     """What was fetched is learnt, the run waits, says so, and goes on."""
     topic, path, node = "backlog", tmp_path / "run.ckpt", own.nodes[0]
     n = 150_000
-    make_topic(own.address, topic, 2)
-    produce(own.address, topic, payloads(n), 2)
+    made(own.address, topic, 2, n)
     process = consume(own.address, topic, path)
     wait_for(lambda: rows_in(path) >= 5000, process)
     node.end(signal.SIGKILL)

@@ -9,8 +9,8 @@ from streamsvm import LASVMClassifier, SVMSGDClassifier
 from streamsvm.errors import CheckpointError
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.runner import Run
-from tests.brokers import make_topic, produce
-from tests.kafka.runs import committed, learnt, payloads, source_of
+from tests.brokers import produce
+from tests.kafka.runs import committed, learnt, made, payloads, source_of
 
 pytestmark = pytest.mark.kafka
 
@@ -26,9 +26,7 @@ def polled_until(source, wanted, most=200):
 
 def test_committed_offsets_do_not_go_down(broker, tmp_path):
     """A member gets partitions back in its last poll, when its snapshot is older than the group."""
-    topic = "down"
-    make_topic(broker.address, topic, 1)
-    produce(broker.address, topic, payloads(100), 1)
+    topic = made(broker.address, "down", 1, 100)
     source = source_of(broker.address, topic)
     run = Run(
         source, SVMSGDClassifier(seed=0), checkpoint=Checkpoint(tmp_path / "a.ckpt", every=100)
@@ -64,8 +62,7 @@ def test_committed_offsets_do_not_go_down(broker, tmp_path):
 def test_the_first_error_is_shown(broker, tmp_path, is_joined):
     """Closing asks nothing of a client that is being closed, whatever it was doing."""
     topic, path = f"first{is_joined}", tmp_path / "run.ckpt"
-    make_topic(broker.address, topic, 2)
-    produce(broker.address, topic, payloads(100), 2)
+    made(broker.address, topic, 2, 100)
     learnt(source_of(broker.address, topic), path)
     source = source_of(broker.address, topic)
     if is_joined:
@@ -82,9 +79,7 @@ def test_the_first_error_is_shown(broker, tmp_path, is_joined):
 )
 def test_members_join_and_leave(broker, tmp_path, how):
     """One learns, another joins and leaves in between: each message counts once."""
-    topic = "join" + "".join(how.values())
-    make_topic(broker.address, topic, 4)
-    produce(broker.address, topic, payloads(2000), 4)
+    topic = made(broker.address, "join" + "".join(how.values()), 4, 2000)
     reports = {}
 
     def member(name, path, **options):
@@ -116,9 +111,7 @@ def test_members_join_and_leave(broker, tmp_path, how):
 
 
 def test_what_was_committed_is_known_before_the_run_returns(broker, tmp_path):
-    topic = "known"
-    make_topic(broker.address, topic, 1)
-    produce(broker.address, topic, payloads(100), 1)
+    topic = made(broker.address, "known", 1, 100)
     source = source_of(broker.address, topic)
     Run(source, SVMSGDClassifier(), checkpoint=Checkpoint(tmp_path / "run.ckpt")).execute()
     place = TopicPartition(topic, 0)
@@ -137,8 +130,7 @@ def test_offsets_that_cannot_be_asked_for_at_first(broker, monkeypatch):
             return super().committed(*args)
 
     topic, how = "slow", {"partition_assignment_strategy": "cooperative-sticky"}
-    make_topic(broker.address, topic, 2)
-    produce(broker.address, topic, payloads(100), 2)
+    made(broker.address, topic, 2, 100)
     monkeypatch.setattr("tests.kafka.runs.Consumer", Slow)
     report = learnt(source_of(broker.address, topic, idle=2.0, **how))
     assert report.rows == 100 and not failures

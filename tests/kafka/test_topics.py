@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from connectors import SourceError
 from streamsvm.errors import CheckpointError
 from tests.brokers import QUIET, make_topic, produce
-from tests.kafka.runs import committed, learnt, payloads, source_of
+from tests.kafka.runs import committed, learnt, made, payloads, source_of
 
 pytestmark = pytest.mark.kafka
 
@@ -41,8 +41,7 @@ def make_anew(admin, address, topic, n):
 )
 def test_a_topic_that_was_made_anew_is_refused(broker, admin, tmp_path, knows_ids, n, said):
     topic, path = f"anew{knows_ids}{n}", tmp_path / "run.ckpt"
-    make_topic(broker.address, topic, 2)
-    produce(broker.address, topic, payloads(200), 2)
+    made(broker.address, topic, 2, 200)
 
     def run():
         return learnt(source_of(broker.address, topic, knows_ids=knows_ids), path)
@@ -56,9 +55,7 @@ def test_a_topic_that_was_made_anew_is_refused(broker, admin, tmp_path, knows_id
 
 
 def test_a_committed_offset_after_the_end_is_an_error(broker):
-    topic = "beyond"
-    make_topic(broker.address, topic, 1)
-    produce(broker.address, topic, payloads(50), 1)
+    topic = made(broker.address, "beyond", 1, 50)
     consumer = source_of(broker.address, topic).consumer
     consumer.commit(offsets=[TopicPartition(topic, 0, 500)], asynchronous=False)
     consumer.close()
@@ -68,8 +65,7 @@ def test_a_committed_offset_after_the_end_is_an_error(broker):
 
 def test_what_retention_removed_is_counted_though_nothing_follows(broker, admin, tmp_path):
     topic, path = "cut", tmp_path / "run.ckpt"
-    make_topic(broker.address, topic, 1)
-    produce(broker.address, topic, payloads(100), 1)
+    made(broker.address, topic, 1, 100)
     assert learnt(source_of(broker.address, topic), path).rows == 100
     produce(broker.address, topic, payloads(40), 1)
     place = TopicPartition(topic, 0, 140)
@@ -80,9 +76,7 @@ def test_what_retention_removed_is_counted_though_nothing_follows(broker, admin,
 
 
 def test_partitions_that_are_added_are_read(broker, admin):
-    topic = "added"
-    make_topic(broker.address, topic, 1)
-    produce(broker.address, topic, payloads(50), 1)
+    topic = made(broker.address, "added", 1, 50)
     source = source_of(broker.address, topic, idle=6.0, topic_metadata_refresh_interval_ms="1000")
 
     def add():
@@ -100,9 +94,7 @@ def test_partitions_that_are_added_are_read(broker, admin):
 def test_a_topic_that_is_made_anew_while_it_is_read(broker, admin, monkeypatch):
     """Librdkafka reads on in the new topic, at the offsets of the old one."""
     monkeypatch.setattr("connectors.kafka.reachable._ASK_SECONDS", 1.0)
-    topic = "anew"
-    make_topic(broker.address, topic, 2)
-    produce(broker.address, topic, payloads(200), 2)
+    topic = made(broker.address, "anew", 2, 200)
     source = source_of(broker.address, topic, knows_ids=True, idle=30.0)
     making = threading.Timer(3.0, make_anew, (admin, broker.address, topic, 400))
     making.start()
@@ -114,8 +106,7 @@ def test_a_topic_that_is_made_anew_while_it_is_read(broker, admin, monkeypatch):
 def test_a_checkpoint_from_before_is_said(broker, tmp_path, caplog):
     """What the group has read since is not in the model."""
     topic, path = f"old-{time.time_ns()}", tmp_path / "run.ckpt"
-    make_topic(broker.address, topic, 2)
-    produce(broker.address, topic, payloads(100), 2)
+    made(broker.address, topic, 2, 100)
     assert learnt(source_of(broker.address, topic), path).rows == 100
     before = path.read_bytes()
     produce(broker.address, topic, payloads(60, 100), 2)

@@ -76,34 +76,36 @@ def assert_same(ours, theirs):
     one, other = learner_of(ours[1]).support_vectors(), learner_of(theirs[1]).support_vectors()
     np.testing.assert_array_equal(one.coefficients, other.coefficients)
     np.testing.assert_array_equal(one.entered, other.entered)
-    records = [[dict(m.history[i]) for i in range(len(m.history))] for m in (ours[2], theirs[2])]
-    for record in records[0] + records[1]:
-        for name in TIMES:
-            record.pop(name, None)
+    records = [
+        [{k: v for k, v in m.history[i].items() if k not in TIMES} for i in range(len(m.history))]
+        for m in (ours[2], theirs[2])
+    ]
     # Means of losses: how NumPy adds depends on where an array lies in memory.
-    assert len(records[0]) == len(records[1])
     for one, other in zip(*records, strict=True):
         floats = [name for name, value in other.items() if isinstance(value, float)]
         found, expected = ([record.pop(name) for name in floats] for record in (one, other))
         assert found == pytest.approx(expected, rel=1e-10, nan_ok=True) and one == other
 
 
-def stopping_at(*moments):
-    """Return a `should_stop` that is true at these of its calls."""
-    calls = iter(range(1, 1000))
-    return lambda: next(calls) in moments
-
-
-@pytest.mark.parametrize("make", [lasvm, tracking, sparse])
-def test_a_run_in_parts_is_the_run(make, tmp_path):
-    whole = run(make())
+@pytest.mark.parametrize(
+    ("make", "options", "stops"),
+    [
+        (lasvm, {}, (1, 4, 5, 9)),
+        (tracking, {}, (1, 4, 5, 9)),
+        (sparse, {}, (1, 4, 5, 9)),
+        (sparse, {"rows": 900, "epochs": 3}, (2, 5, 7)),
+    ],
+)
+def test_a_run_in_parts_is_the_run(make, options, stops, tmp_path):
+    whole = run(make(), **options)
     path = tmp_path / "run.ckpt"
-    should_stop = stopping_at(1, 4, 5, 9)
-    stopped = [run(make(), path, should_stop=should_stop)[0].interrupted for _ in range(4)]
-    assert stopped == [True] * 4
-    assert_same(run(make(), path), whole)
+    calls = iter(range(1, 1000))
+    for _ in stops:
+        report, *_ = run(make(), path, should_stop=lambda: next(calls) in stops, **options)
+        assert report.interrupted
+    assert_same(run(make(), path, **options), whole)
     # The file is a model file, too.
-    assert learner_of(streamsvm.load(path)).n_examples == 3000
+    assert learner_of(streamsvm.load(path)).n_examples == whole[0].model_examples
 
 
 @pytest.mark.parametrize("make", [lasvm, tracking, sparse])
@@ -113,20 +115,9 @@ def test_a_run_that_ended_within_a_batch_goes_on(make, tmp_path):
         run(make(), path, limit)
     ours = run(make(), path)
     # The monitor has looked at other moments; all else is the same.
-    for report, *_ in (ours, whole):
-        report.monitor, report.history = {}, []
-    for *_, monitor in (ours, whole):
-        monitor.history = []
+    for report, _, monitor in (ours, whole):
+        report.monitor, report.history, monitor.history = {}, [], []
     assert_same(ours, whole)
-
-
-def test_epochs_go_on(tmp_path):
-    whole = run(sparse(), rows=900, epochs=3)
-    path, options = tmp_path / "run.ckpt", {"rows": 900, "epochs": 3}
-    should_stop = stopping_at(2, 5, 7)
-    for _ in range(3):
-        assert run(sparse(), path, should_stop=should_stop, **options)[0].interrupted
-    assert_same(run(sparse(), path, **options), whole)
 
 
 REPLAY = [sys.executable, "-m", "streamsvm", "replay", str(BANANAS), "--target", "label"]
@@ -154,19 +145,18 @@ def test_a_slow_source_has_checkpoints_by_time(tmp_path):
     assert kept == [4, 4, 8, 8]
 
 
+def started(*command):
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command, cwd=ROOT, text=True, **pipes)
+
+
 def written(path):
     return path.stat().st_mtime_ns if path and path.exists() else None
 
 
 def replay(*options, path=None, kill_after=None):
     before = written(path)
-    process = subprocess.Popen(
-        [*REPLAY, *map(str, options)],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = started(*REPLAY, *map(str, options))
     if kill_after is not None:
         # Not before it has written: then at any moment of learning and of writing.
         while written(path) == before and process.poll() is None:
@@ -211,16 +201,16 @@ def test_another_run_is_refused(tmp_path):
     path = tmp_path / "run.ckpt"
     run(sparse(), path, 800)
     other = LASVMClassifier(kernels.RBF(gamma=0.5), C=1.0, sparse=True)
-    with pytest.raises(CheckpointError, match="C 10.0 there, 1.0 here"):
-        run(other, path)
-    with pytest.raises(CheckpointError, match="positive None there, 'True' here"):
-        run(sparse(), path, positive="True")
     # The same learner with other parameters, one of which brings the scaler.
     of_another = r"C 10.0 there, 1.0 here; .*LASVMClassifier there, StandardScaler \|"
-    with pytest.raises(CheckpointError, match=of_another):
-        run(lasvm(), path)
-    with pytest.raises(CheckpointError, match="run of LASVMClassifier, and this one is of SVMSGD"):
-        run(SVMSGDClassifier(), path)
+    for model, options, said in (
+        (other, {}, "C 10.0 there, 1.0 here"),
+        (sparse(), {"positive": "True"}, "positive None there, 'True' here"),
+        (lasvm(), {}, of_another),
+        (SVMSGDClassifier(), {}, "run of LASVMClassifier, and this one is of SVMSGD"),
+    ):
+        with pytest.raises(CheckpointError, match=said):
+            run(model, path, **options)
     with ParquetSource(BANANAS, "label") as source, pytest.raises(CheckpointError, match="monitor"):
         Run(source, sparse(), checkpoint=Checkpoint(path)).execute()
     streamsvm.save(sparse(), tmp_path / "model.svm")
@@ -246,11 +236,9 @@ def test_a_checkpoint_of_another_format_is_refused(tmp_path, number, shown):
 def test_a_checkpoint_is_of_one_source(tmp_path):
     table, data = pq.read_table(BANANAS), tmp_path / "data.parquet"
 
-    def go(limit=None):
-        model = sparse()
+    def go():
         with ParquetSource(data, "label") as source:
-            Run(source, model, limit=limit, checkpoint=Checkpoint(path)).execute()
-        return model
+            Run(source, sparse(), checkpoint=Checkpoint(path)).execute()
 
     path = tmp_path / "run.ckpt"
     pq.write_table(table.slice(0, 500), data)
@@ -293,24 +281,26 @@ Run(MemorySource(events), LASVMClassifier(), checkpoint=Checkpoint(sys.argv[1], 
 
 def holder(path):
     """Start a process in the middle of a run."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(path)],
-        cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    process = started(sys.executable, "-c", HOLDER, str(path))
     assert process.stdout.readline() == "learning\n"
     return process
+
+
+def begun(path):
+    checkpoint = Checkpoint(path)
+    checkpoint.begin(Run(MemorySource([]), LASVMClassifier()).contents)
+    return checkpoint
 
 
 def test_a_deleted_lock_lets_no_second_process_in(tmp_path):
     path = tmp_path / "run.ckpt"
     first = holder(path)
     (tmp_path / "run.ckpt.lock").unlink()
-    with pytest.raises(CheckpointError, match=r"run\.ckpt is in use by another process"):
-        Checkpoint(path).begin(Run(MemorySource([]), LASVMClassifier()).contents)
     # The name of a link is another one, the checkpoint is the same.
     (tmp_path / "link.ckpt").symlink_to(path)
-    with pytest.raises(CheckpointError, match=r"link\.ckpt is in use by another process"):
-        Checkpoint(tmp_path / "link.ckpt").begin(Run(MemorySource([]), LASVMClassifier()).contents)
+    for name in ("run.ckpt", "link.ckpt"):
+        with pytest.raises(CheckpointError, match=f"{name} is in use by another process"):
+            begun(tmp_path / name)
     _, err = first.communicate("\n")
     assert first.returncode == 0, err
 
@@ -320,8 +310,7 @@ def test_of_two_processes_the_one_without_a_lock_writes_nothing(tmp_path):
     first = holder(path)
     for name in ("run.ckpt", "run.ckpt.lock"):
         (tmp_path / name).unlink()
-    second = Checkpoint(path)
-    second.begin(Run(MemorySource([]), LASVMClassifier()).contents)
+    second = begun(path)
     before = path.read_bytes()
     _, err = first.communicate("\n")
     assert first.returncode == 1 and "CheckpointError" in err and "another process" in err
@@ -333,9 +322,7 @@ def test_what_a_killed_writer_left_is_removed_at_the_next_start(tmp_path):
     left = tmp_path / ".run.ckpt.abcdefgh.partial"
     left.write_bytes(b"half of a checkpoint")
     for _ in range(2):
-        checkpoint = Checkpoint(tmp_path / "run.ckpt")
-        checkpoint.begin(Run(MemorySource([]), LASVMClassifier()).contents)
-        checkpoint.close()
+        begun(tmp_path / "run.ckpt").close()
         assert not left.exists()
         left.write_bytes(b"half of a checkpoint")
 

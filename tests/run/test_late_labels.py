@@ -2,6 +2,7 @@
 
 import datetime
 import math
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -9,11 +10,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from river import datasets, metrics, stream
+from river import datasets, metrics, stream, tree
 
 from connectors import MemorySource
 from connectors.batch import Batch
-from streamsvm import LASVMClassifier, StandardScaler, TrackingMonitor
+from streamsvm import LASVMClassifier, TrackingMonitor
 from streamsvm.errors import BadEventError, LabelError, ParameterError
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
@@ -34,51 +35,44 @@ def same(a, b):
 
 
 class Script(MemorySource):
-    """Events and labels in the order given: ("event", key, x) or ("label", key, y)."""
+    """Events and labels in the order given: ("event", key, x) or ("label", key, y); their times."""
 
     has_answers = True
 
-    def __init__(self, items):
+    def __init__(self, items, times=None):
         super().__init__([({}, None)] * len(items))
-        self.items = items
+        self.items, self.times = items, times
 
     def batches(self, size=None):
         while self._row < len(self.items):
             kind, key, content = self.items[self._row]
             x, y = (content, None) if kind == "event" else ({}, content)
-            names = list(x)
-            arrays = [pa.array([x[name]], pa.float64()) for name in names]
-            features = (
-                pa.record_batch(arrays, names=names)
-                if names
-                else pa.record_batch([pa.nulls(1)], names=["none"]).select([])
-            )
-            rows = np.array([self._row])
+            columns = {name: pa.array([value], pa.float64()) for name, value in x.items()}
+            features = pa.record_batch({"none": pa.nulls(1)} | columns).select(list(x))
+            rows, times = np.array([self._row]), None
+            if self.times is not None:
+                times = np.array([self.times[self._row]], float)
             self._row += 1
-            yield Batch(
-                features, pa.array([y]), rows, None, keys=[key], are_answers=kind == "label"
-            )
+            own = {"keys": [key], "are_answers": kind == "label", "timestamps": times}
+            yield Batch(features, pa.array([y]), rows, None, **own)
 
     def resume(self, snapshot):
         self._row = snapshot["row"]
 
 
-def run_script(items, late=None, **options):
+def run_script(items, late=None, times=None, **options):
     learner = LASVMClassifier(max_classes=2)
     late = late or LateLabels()
-    report = Run(Script(items), learner, late=late, **options).execute()
+    report = Run(Script(items, times), learner, late=late, **options).execute()
     return learner, report
 
 
-# By delay
-
-
-@pytest.mark.parametrize("delay", [1, 7, 100, 5000])
-def test_a_delay_gives_rivers_predictions_and_model(delay):
+@pytest.mark.parametrize("delay", [0, 1, 7, 100, 5000])
+@pytest.mark.parametrize("make", [LASVMClassifier, tree.HoeffdingTreeClassifier])
+def test_a_delay_gives_rivers_predictions_and_model(make, delay):
     events = bananas(300)
-    learner = LASVMClassifier()
-    report = Run(MemorySource(events), learner, late=LateLabels(delay=delay)).execute()
-    rivers, accuracy = LASVMClassifier(), metrics.Accuracy()
+    model, rivers, accuracy = make(), make(), metrics.Accuracy()
+    report = Run(MemorySource(events), model, late=LateLabels(delay=delay)).execute()
     # As River's own measure, predictions of None are not scored.
     guesses = {}
     for i, x, y in stream.simulate_qa(events, moment=None, delay=delay):
@@ -88,18 +82,10 @@ def test_a_delay_gives_rivers_predictions_and_model(delay):
             if guesses[i] is not None:
                 accuracy.update(y, guesses[i])
             rivers.learn_one(x, y)
-    same(learner, rivers)
+    probabilities = [[m.predict_proba_one(x) for x, _ in events] for m in (model, rivers)]
+    assert probabilities[0] == probabilities[1]
     assert report.accuracy == accuracy.get()
     assert report.learnt == report.rows == 300 == report.late["answered"]
-
-
-def test_no_delay_is_an_ordinary_run():
-    events = bananas(200)
-    plain, delayed = (StandardScaler() | LASVMClassifier() for _ in range(2))
-    first = Run(MemorySource(events), plain).execute()
-    second = Run(MemorySource(events), delayed, late=LateLabels(delay=0)).execute()
-    same(plain["LASVMClassifier"], delayed["LASVMClassifier"])
-    assert first.accuracy == second.accuracy
 
 
 def test_delays_can_be_seconds_of_a_feature_and_functions():
@@ -126,17 +112,6 @@ def test_a_clock_that_jumps_or_is_missing_loses_nothing():
     assert (report.learnt, report.late["held"], bad.total) == (100, 0, 0)
 
 
-def test_other_classifiers_of_river_take_late_labels():
-    from river import tree
-
-    events = bananas(200)
-    report = Run(MemorySource(events), tree.HoeffdingTreeClassifier(), late=LateLabels(delay=9))
-    assert report.execute().learnt == 200
-
-
-# By key
-
-
 def test_predictions_from_before_the_label_are_scored():
     x = {"a": 1.0}
     items = [("event", k, {"a": float(k)}) for k in (0, 1)]
@@ -150,21 +125,6 @@ def test_predictions_from_before_the_label_are_scored():
     assert report.rows == 4
 
 
-def test_a_label_may_come_before_its_event():
-    items = [("label", "b", True), ("event", "a", {"a": 0.0}), ("event", "b", {"a": 1.0})]
-    _, report = run_script([*items, ("label", "a", False)])
-    assert report.learnt == 2
-    assert report.late == {
-        "held": 0,
-        "labels_held": 0,
-        "answered": 2,
-        "before_event": 1,
-        "never_came": 0,
-        "without_event": 0,
-        "second_label": 0,
-    }
-
-
 def test_what_cannot_be_matched_is_counted_and_kept_apart():
     letters = []
     bad = BadEvents(letters.append)
@@ -172,6 +132,7 @@ def test_what_cannot_be_matched_is_counted_and_kept_apart():
     items += [("event", "b", {"a": 1.0}), ("event", "c", {"a": math.inf})]
     items += [("label", "a", False), ("label", "b", True), ("label", None, True)]
     items += [("label", "c", True), ("label", "x", None)]
+    items += [("event", "d", {"a": 1.0}), ("label", "d", "odd")]
     learner, report = run_script(items, bad_events=bad)
     assert learner.n_examples == report.learnt == 2
     assert report.bad == {
@@ -180,9 +141,12 @@ def test_what_cannot_be_matched_is_counted_and_kept_apart():
         "bad feature": 1,
         "missing key": 1,
         "missing label": 1,
+        "third class": 1,
     }
-    assert [letter["position"]["row"] for letter in letters] == [1, 2, 4, 7, 9]
+    assert [letter["position"]["row"] for letter in letters] == [1, 2, 4, 7, 9, 10]
     assert report.late["labels_held"] == 1  # that of c
+    with pytest.raises(BadEventError, match="row 1"):
+        run_script(items)
 
 
 def test_too_many_events_and_labels_are_given_up_oldest_first():
@@ -196,24 +160,21 @@ def test_too_many_events_and_labels_are_given_up_oldest_first():
     assert report.late["held"] == 2
 
 
-def test_a_label_that_comes_twice_is_counted():
+def test_a_label_may_come_before_its_event_and_one_that_comes_twice_is_counted():
     items = [("label", "a", True), ("label", "a", False), ("event", "b", {"a": 1.0})]
     items += [("event", "a", {"a": 0.0}), ("label", "b", False), ("label", "b", True)]
     _, report = run_script(items)
     # The first one counts, whether it comes before its event or after it.
     assert report.labels == {"False": 1, "True": 1}
-    assert (report.late["without_event"], report.late["second_label"]) == (0, 2)
-    assert report.late["labels_held"] == 0
-
-
-class Timed(Script):
-    """A script whose items have times."""
-
-    times: tuple = ()
-
-    def batches(self, size=None):
-        for i, batch in enumerate(super().batches(size), self._row):
-            yield replace(batch, timestamps=np.array([self.times[i]], float))
+    assert report.late == {
+        "held": 0,
+        "labels_held": 0,
+        "answered": 2,
+        "before_event": 1,
+        "never_came": 0,
+        "without_event": 0,
+        "second_label": 2,
+    }
 
 
 @pytest.mark.parametrize("copies", slow_but([1, 2, 3], 2))
@@ -227,17 +188,9 @@ def test_keys_that_come_again_with_labels_delivered_twice(copies, has_times, tmp
         times += [10.0 * i] + [10.0 * i + 1] * copies
     if has_times:  # so that copies may also come after the next event with their key
         items, times = late_copies(items, times)
-    source = type("Source", (Timed if has_times else Script,), {"times": times})
     for limit in (150, None):
-        learner = LASVMClassifier()
-        run = Run(
-            source(items),
-            learner,
-            late=LateLabels(),
-            checkpoint=Checkpoint(tmp_path / "run.ckpt", every=10),
-            limit=limit,
-        )
-        report = run.execute()
+        options = {"checkpoint": Checkpoint(tmp_path / "run.ckpt", every=40), "limit": limit}
+        learner, report = run_script(items, times=times if has_times else None, **options)
     assert report.accuracy > 0.95
     assert report.learnt == 400
     # The last copies with times may still be labels of further events.
@@ -248,15 +201,16 @@ def test_keys_that_come_again_with_labels_delivered_twice(copies, has_times, tmp
 
 @pytest.mark.parametrize("most", [100_000, 300])
 def test_keys_that_come_again_after_all_their_labels(most):
+    """As when a topic of labels is read to its end before that of events is."""
     a = np.random.default_rng(0).normal(size=400).tolist()
     items = [("label", i % 5, v > 0) for i, v in enumerate(a)]
     items += [("event", i % 5, {"a": v}) for i, v in enumerate(a)]
-    source = type("Source", (Timed,), {"times": [i + 0.5 for i in range(400)] + [*range(400)]})
+    times = [i + 0.5 for i in range(400)] + [*range(400)]
     bad = BadEvents("skip", most=1.0)
-    run = Run(source(items), LASVMClassifier(), late=LateLabels(most=most), bad_events=bad)
-    report = run.execute()
+    _, report = run_script(items, LateLabels(most=most), times, bad_events=bad)
     # The first hundred labels were given up: their events must not get those of later ones.
-    assert report.learnt == min(most, 400) and report.accuracy > 0.9
+    assert report.learnt == report.late["before_event"] == min(most, 400)
+    assert report.accuracy > 0.9
     assert bad.total == report.late["without_event"] == 400 - report.learnt
 
 
@@ -275,36 +229,13 @@ def late_copies(items, times):
     return [items[i] for i in moved], [times[i] for i in moved]
 
 
-def test_labels_read_before_their_events_go_to_those_they_are_later_than():
-    """As when a topic of labels is read to its end before that of events is."""
-    items = [("label", "k", i % 2 == 0) for i in range(10)]
-    items += [("event", "k", {"a": float(i % 2 == 0)}) for i in range(10)]
-    source = type(
-        "Source", (Timed,), {"times": [10 * i + 5 for i in range(10)] + [*range(0, 100, 10)]}
-    )
-    learner = LASVMClassifier()
-    report = Run(source(items), learner, late=LateLabels()).execute()
-    assert report.learnt == report.late["before_event"] == 10
-    assert [learner.predict_one({"a": a}) for a in (0.0, 1.0)] == [False, True]
-
-
 def test_the_label_of_an_event_that_was_given_up_is_not_the_next_ones():
     items = [("event", "k", {"a": 0.0}), ("event", "x", {"a": 1.0}), ("event", "y", {"a": 1.0})]
     items += [("label", "k", False), ("event", "k", {"a": 1.0}), ("label", "k", True)]
-    source = type("Source", (Timed,), {"times": [0, 1, 2, 3, 4, 5]})
     late = LateLabels(patience=1, default=True)
     with pytest.raises(LabelError, match="one value only"):
-        Run(source(items), LASVMClassifier(), late=late).execute()
+        run_script(items, late, range(6))
     assert (late.counts["second_label"], late.counts["before_event"]) == (1, 0)
-
-
-def test_a_third_class_that_comes_late_is_put_aside_with_its_position():
-    letters = []
-    items = [("event", k, {"a": float(k)}) for k in range(3)]
-    items += [("label", k, "xyz"[k]) for k in range(3)]
-    _, report = run_script(items, bad_events=BadEvents(letters.append))
-    assert report.bad == {"third class": 1}
-    assert letters[0]["position"]["row"] == 2
 
 
 def test_the_monitor_scores_what_was_predicted_back_then():
@@ -332,14 +263,6 @@ def test_sources_with_answers_need_somebody_to_hold_their_events():
 def test_bad_parameters_are_refused(wrong):
     with pytest.raises(ParameterError, match=next(iter(wrong))):
         LateLabels(**wrong)
-
-
-def test_an_error_that_stops_says_where():
-    with pytest.raises(BadEventError, match="row 1"):
-        run_script([("event", "a", {"a": 0.0}), ("event", "a", {"a": 2.0})])
-
-
-# Checkpoints
 
 
 class StopError(Exception):
@@ -370,31 +293,18 @@ def test_held_events_live_on_in_the_checkpoint(tmp_path, late):
     path = tmp_path / "run.ckpt"
     for stop in (40, 111, 112, 250, None):
         learner = LASVMClassifier()
-        told = []
 
-        def tell(progress, told=told, stop=stop):
-            told.append(progress)
+        def tell(progress, stop=stop):
             if stop is not None and progress.rows >= stop:
                 raise StopError
 
-        run = Run(
-            source(),
-            learner,
-            late=LateLabels(**late),
-            checkpoint=Checkpoint(path, 7),
-            on_progress=tell,
-        )
-        if stop is None:
+        options = {"checkpoint": Checkpoint(path, 13), "on_progress": tell}
+        run = Run(source(), learner, late=LateLabels(**late), **options)
+        with pytest.raises(StopError) if stop is not None else nullcontext():
             report = run.execute()
-        else:
-            with pytest.raises(StopError):
-                run.execute()
     same(learner, expected)
-    assert (report.accuracy, report.late, report.labels) == (
-        whole.accuracy,
-        whole.late,
-        whole.labels,
-    )
+    assert (report.accuracy, report.late) == (whole.accuracy, whole.late)
+    assert report.labels == whole.labels
 
 
 @settings(max_examples=60, deadline=None)

@@ -78,7 +78,7 @@ def one_by_one(model, events, delays, monitor=None):
     pairs, waiting = [], []
     for now, (x, y) in enumerate(events):
         while waiting and waiting[0][0] <= now:
-            pairs += learnt_alone(feeder, *heapq.heappop(waiting)[2])
+            pairs += feeder.learn(*heapq.heappop(waiting)[2])
         batch = next(MemorySource([(x, y)]).batches())
         kept, predicted, _ = feeder.predict(batch)
         if not len(kept):
@@ -86,14 +86,10 @@ def one_by_one(model, events, delays, monitor=None):
         if y is None:
             bad.counts["missing label"] += 1
             continue
-        heapq.heappush(waiting, (now + delays[now], now, (batch, y, predicted[0])))
+        heapq.heappush(waiting, (now + delays[now], now, (batch, [y], predicted[:1])))
     while waiting:
-        pairs += learnt_alone(feeder, *heapq.heappop(waiting)[2])
+        pairs += feeder.learn(*heapq.heappop(waiting)[2])
     return pairs, bad.counts
-
-
-def learnt_alone(feeder, batch, label, predicted):
-    return list(feeder.learn(batch, [label], [predicted]))
 
 
 def in_batches(model, events, delays, size):
@@ -121,25 +117,28 @@ def check_same(model, twin, events):
     a, b = learner_of(model), learner_of(twin)
     assert a.n_examples == b.n_examples
     assert a.classes == b.classes
-    if learner_of(model).is_sparse:
-        assert set(a.feature_names) == set(b.feature_names)
-    else:
-        assert a.feature_names == b.feature_names
+    own, other = ((set if a.is_sparse else list)(m.feature_names) for m in (a, b))
+    assert own == other
     for x, _ in events[:40]:
         if all(abs(value) < 1e6 for value in x.values()):
             one, other = model.predict_proba_one(x), twin.predict_proba_one(x)
             assert one == pytest.approx(other, abs=1e-6), x
 
 
+def check_alike(make, events, delays, size):
+    """Check that a model is the same by batches; return the counts of bad events."""
+    model, twin = make(), make()
+    delays = delays if isinstance(delays, list) else [delays] * len(events)
+    own = in_batches(model, events, delays, size)
+    assert own == one_by_one(twin, events, delays)
+    check_same(model, twin, events)
+    return own[1]
+
+
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("delay", [1, 3, 40])
 def test_the_result_is_that_of_one_event_after_the_other(name, delay):
-    classes = 3 if name in ("larank", "sgd") else 2
-    events = stream(160, 1, classes)
-    model, twin = MODELS[name](), MODELS[name]()
-    own = in_batches(model, events, [delay] * 160, 64)
-    assert own == one_by_one(twin, events, [delay] * 160)
-    check_same(model, twin, events)
+    check_alike(MODELS[name], stream(160, 1, 3 if name in ("larank", "sgd") else 2), delay, 64)
 
 
 @settings(max_examples=15, deadline=None)
@@ -152,10 +151,7 @@ def test_the_result_is_that_of_one_event_after_the_other(name, delay):
 @example("scaled", 0, 2, [25, 24, 23, 23, 0])  # an event that comes later teaches a feature first
 def test_any_delays_and_batches_give_the_same_result(name, seed, size, some):
     events = stream(70, seed, 3 if name in ("larank", "sgd") else 2)
-    delays = (some * 70)[:70]
-    model, twin = MODELS[name](), MODELS[name]()
-    assert in_batches(model, events, delays, size) == one_by_one(twin, events, delays)
-    check_same(model, twin, events)
+    check_alike(MODELS[name], events, (some * 70)[:70], size)
 
 
 @pytest.mark.parametrize("learner", [LASVMClassifier, LaRankClassifier, TrackingSVMClassifier])
@@ -190,47 +186,37 @@ def test_a_batch_is_one_call(name, monkeypatch):
 def test_events_that_no_batch_can_hold_together_are_taken_one_by_one():
     events = stream(60, 4, faults=False)
     wide = [({f"f{i}-{j}": 1.0 for j in range(3)} | x, y) for i, (x, y) in enumerate(events)]
-    models = [LASVMClassifier(RBF, max_features=20) for _ in range(2)]
-    own = in_batches(models[0], wide, [2] * 60, 30)
-    assert own == one_by_one(models[1], wide, [2] * 60)
-    assert learner_of(models[0]).n_examples == 60
+    check_alike(lambda: LASVMClassifier(RBF, max_features=20), wide, 2, 30)
 
 
 def test_a_kernel_value_that_is_not_finite_is_a_dead_letter():
     events = [({"a": float(i % 5)}, i % 2) for i in range(30)]
     events[10] = ({"a": 1e30}, 1)
-    models = [LASVMClassifier(kernels.Polynomial(degree=5)) for _ in range(2)]
-    own = in_batches(models[0], events, [3] * 30, 30)
-    assert own == one_by_one(models[1], events, [3] * 30)
-    assert own[1] == {"kernel value": 1}
+    bad = check_alike(lambda: LASVMClassifier(kernels.Polynomial(degree=5)), events, 3, 30)
+    assert bad == {"kernel value": 1}
+
+
+def learnt(learner, batches):
+    """Return how many rows of some batches of two are learnt, each a row late."""
+    feeder, late, n = Feeder(learner, BadEvents("skip")), LateLabels(delay=1), 0
+    for columns in batches:
+        batch = Batch(pa.record_batch(columns), pa.array([True, False]), np.arange(2), None)
+        n += len(carry_out(late.take(batch, feeder.labels_of(batch)), feeder))
+    return n + len(carry_out(late.end(), feeder))
 
 
 def test_columns_of_one_name_may_change_their_type():
-    learner, bad = SVMSGDClassifier(), BadEvents("skip")
-    feeder, late, n = Feeder(learner, bad), LateLabels(delay=1), 0
-    for kind in (pa.float64(), pa.int32()):
-        features = pa.record_batch([pa.array([1, 2], kind)], names=["a"])
-        batch = Batch(features, pa.array([True, False]), np.arange(2), None)
-        n += len(carry_out(late.take(batch, feeder.labels_of(batch)), feeder))
-    assert n + len(carry_out(late.end(), feeder)) == learner.n_examples == 4
+    learner = SVMSGDClassifier()
+    batches = [{"a": pa.array([1, 2], kind)} for kind in (pa.float64(), pa.int32())]
+    assert learnt(learner, batches) == learner.n_examples == 4
 
 
 def test_rows_of_lists():
-    kinds = pa.list_(pa.int32()), pa.list_(pa.float32())
-    learner = SVMSGDClassifier(sparse=True)
-    feeder, late, n = Feeder(learner, BadEvents("skip")), LateLabels(delay=1), 0
-    for shift in (0, 2):
-        columns = [[[0, 3 + shift], [1]], [[1.0, 2.0], [3.0]]]
-        arrays = [pa.array(c, kind) for c, kind in zip(columns, kinds, strict=True)]
-        batch = Batch(
-            pa.record_batch(arrays, names=["i", "v"]), pa.array([True, False]), np.arange(2), None
-        )
-        n += len(carry_out(late.take(batch, feeder.labels_of(batch)), feeder))
-    assert n + len(carry_out(late.end(), feeder)) == learner.n_examples == 4
+    learner, values = SVMSGDClassifier(sparse=True), pa.array([[1.0, 2.0], [3.0]])
+    names = [pa.array([[0, 3 + shift], [1]], pa.list_(pa.int32())) for shift in (0, 2)]
+    batches = [{"i": own, "v": values.cast(pa.list_(pa.float32()))} for own in names]
+    assert learnt(learner, batches) == learner.n_examples == 4
     assert set(learner.feature_names) == {0, 1, 3, 5}
-
-
-# Features that no row has taught yet
 
 
 def test_features_are_hidden_until_a_row_teaches_them():

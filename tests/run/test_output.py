@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pytest
 from river import linear_model, preprocessing
 
@@ -52,14 +53,25 @@ def labelled(events=EVENTS):
     return [message(i, x | {"y": y, "id": i}) for i, (x, y) in enumerate(events)]
 
 
-def scored(messages, of, late=None, bad=None, **options):
+def scored(messages, of, late=None, bad=None, source=None, **options):
     """Return what a run produced, and its report."""
     producer = Producer()
     labels = "labels" if late is not None else None
-    source = KafkaSource(iter(messages), "y", exclude=["id"], batch_size=50, labels=labels)
+    given = {"exclude": ["id"], "batch_size": 50, "labels": labels} | (source or {})
+    source = KafkaSource(iter(messages), "y", **given)
     output = ScoredTopic(producer, "out", source, **options)
     report = Run(source, of, output=output, late=late, bad_events=bad).execute()
     return producer.sent, report
+
+
+def values_of(sent, name="prediction"):
+    return [one[name] for one in sent]
+
+
+def check_right(sent, report):
+    """Check that the report's accuracy is that of what was produced."""
+    right = sum(one["prediction"] == y for one, (_, y) in zip(sent, EVENTS, strict=True))
+    assert right == round(report.accuracy * report.scored)
 
 
 def loop(model):
@@ -71,52 +83,37 @@ def loop(model):
     return found
 
 
-@pytest.mark.parametrize("wanted", [False, True])
-def test_predictions_are_made_before_the_event_is_learnt(wanted):
-    sent, report = scored(
-        labelled(), SVMSGDClassifier(seed=0), fields=["id", "none"], probabilities=wanted, model="m"
-    )
-    expected = loop(SVMSGDClassifier(seed=0))
-    assert [one["prediction"] for one in sent] == [label for label, _ in expected]
-    if wanted:
-        of = [{json.dumps(y): pytest.approx(p) for y, p in of.items()} for _, of in expected]
-        assert [one["probabilities"] for one in sent][2:] == of[2:]
-    assert sent[7] == (sent[7] | {
-        "topic": "t", "partition": 0, "offset": 7, "key": "k7", "own key": b"k7",
-        "fields": {"id": 7, "none": None}, "learnt": 7, "model": "m",
-    })  # fmt: skip
-    right = sum(one["prediction"] == y for one, (_, y) in zip(sent, EVENTS, strict=True))
-    assert right == round(report.accuracy * report.scored)
+def test_predictions_are_made_before_the_event_is_learnt():
+    """A scaled model is the same to the last bit if probabilities are wanted."""
+    kept, expected = [], loop(SVMSGDClassifier(seed=0))
+    for wanted in (False, True):
+        own = {"fields": ["id", "none"], "probabilities": wanted, "model": "m"}
+        sent, report = scored(labelled(), SVMSGDClassifier(seed=0), **own)
+        assert values_of(sent) == [label for label, _ in expected]
+        if wanted:
+            of = [{json.dumps(y): pytest.approx(p) for y, p in of.items()} for _, of in expected]
+            assert values_of(sent, "probabilities")[2:] == of[2:]
+        assert sent[7] == (sent[7] | {
+            "topic": "t", "partition": 0, "offset": 7, "key": "k7", "own key": b"k7",
+            "fields": {"id": 7, "none": None}, "learnt": 7, "model": "m",
+        })  # fmt: skip
+        check_right(sent, report)
+        scaled = StandardScaler() | SVMSGDClassifier(seed=0)
+        again, _ = scored(labelled(), scaled, probabilities=wanted)
+        kept.append((values_of(again), scaled.steps["SVMSGDClassifier"].weights))
+    assert kept[0] == kept[1]
 
 
 def test_an_output_of_ones_own_takes_predictions_of_any_source(tmp_path):
+    found = []
+
     class Kept(Output):
-        def __init__(self):
-            self.found = []
-
         def add(self, batch, rows, predictions, further, are_learnt=False):
-            self.found += predictions
+            found.extend(predictions)
 
-    output, checkpoint = Kept(), Checkpoint(tmp_path / "run.ckpt", every=50)
-    Run(
-        MemorySource(EVENTS), SVMSGDClassifier(seed=0), output=output, checkpoint=checkpoint
-    ).execute()
-    assert output.found == [label for label, _ in loop(SVMSGDClassifier(seed=0))]
-
-
-def test_what_is_predicted_is_the_same_if_probabilities_are_wanted():
-    """The model is too, to the last bit, with a scaler before it."""
-    models = [StandardScaler() | SVMSGDClassifier(seed=0) for _ in range(2)]
-    sent = [
-        scored(labelled(), one, probabilities=wanted)[0]
-        for one, wanted in zip(models, (False, True), strict=True)
-    ]
-    assert [one["prediction"] for one in sent[0]] == [one["prediction"] for one in sent[1]]
-    weights = [
-        one.decision_function_one({"a": 1.0, "b": 2.0})
-        for one in (model.steps["SVMSGDClassifier"] for model in models)
-    ]
-    assert weights[0] == weights[1]
+    parts = {"output": Kept(), "checkpoint": Checkpoint(tmp_path / "run.ckpt", every=50)}
+    Run(MemorySource(EVENTS), SVMSGDClassifier(seed=0), **parts).execute()
+    assert found == [label for label, _ in loop(SVMSGDClassifier(seed=0))]
 
 
 def test_labels_that_come_later():
@@ -132,15 +129,13 @@ def test_labels_that_come_later():
     late = LateLabels()
     sent, report = scored(messages, SVMSGDClassifier(seed=0), late, probabilities=True)
     assert late.figures == {"held_events": 0, "held_labels": 0, "labels_never_came": 0}
-    assert [one["offset"] for one in sent] == list(range(120)) and report.learnt == 120
+    assert values_of(sent, "offset") == list(range(120)) and report.learnt == 120
     model = SVMSGDClassifier(seed=0)
     for x, y in EVENTS[:50]:
         model.learn_one(x, y)
-    assert all(one["prediction"] is None for one in sent[:50])
-    assert [one["learnt"] for one in sent[60:102]] == [50] * 41 + [51]
-    assert [one["prediction"] for one in sent[60:100]] == [
-        model.predict_one(x) for x, _ in EVENTS[60:100]
-    ]
+    assert values_of(sent[:50]) == [None] * 50
+    assert values_of(sent[60:102], "learnt") == [50] * 41 + [51]
+    assert values_of(sent[60:100]) == [model.predict_one(x) for x, _ in EVENTS[60:100]]
 
 
 def wrapped():
@@ -156,9 +151,8 @@ def wrapped():
 def test_wrappers_and_models_of_river(model, name, wanted):
     model = model.clone() if hasattr(model, "clone") else model
     sent, report = scored(labelled(), model, probabilities=wanted)
-    assert [one["offset"] for one in sent] == list(range(120))
-    right = sum(one["prediction"] == y for one, (_, y) in zip(sent, EVENTS, strict=True))
-    assert right == round(report.accuracy * report.scored)
+    assert values_of(sent, "offset") == list(range(120))
+    check_right(sent, report)
     if name is not None:
         assert all(name in one for one in sent)
         assert name == "answer" or any(one["set"] for one in sent)
@@ -172,43 +166,31 @@ def test_events_that_are_not_learnt_are_not_predicted():
     messages[6] = message(6, {"a": 1e999, "b": 1, "y": True})
     messages[70] = message(70, {"a": 1, "b": 1})
     sent, report = scored(messages, SVMSGDClassifier(), bad=BadEvents("skip"))
-    assert [one["offset"] for one in sent] == [i for i in range(120) if i not in (5, 6, 70)]
-    assert [one["learnt"] for one in sent] == list(range(117)) and report.learnt == 117
+    assert values_of(sent, "offset") == [i for i in range(120) if i not in (5, 6, 70)]
+    assert values_of(sent, "learnt") == list(range(117)) and report.learnt == 117
 
 
 def test_rows_of_record_batches():
-    import pyarrow as pa
-
     rows = pa.RecordBatch.from_pylist([x | {"y": y, "id": 1} for x, y in EVENTS])
-    messages = [
-        Message("t", 0, i, b"k%d" % i, arrow_bytes(rows.slice(40 * i, 40)), None) for i in range(3)
-    ]
-    producer = Producer()
-    source = KafkaSource(iter(messages), "y", decode="arrow", exclude=["id"])
-    output = ScoredTopic(producer, "out", source, fields=["id"])
-    Run(source, SVMSGDClassifier(), output=output).execute()
-    assert [(one["offset"], one["row"]) for one in producer.sent] == [
-        (i, j) for i in range(3) for j in range(40)
-    ]
-    assert all(one["fields"] == {"id": 1} for one in producer.sent)
-    assert {one["own key"] for one in producer.sent} == {b"k0", b"k1", b"k2"}
+    parts = [arrow_bytes(rows.slice(40 * i, 40)) for i in range(3)]
+    messages = [Message("t", 0, i, b"k%d" % i, part, None) for i, part in enumerate(parts)]
+    sent, _ = scored(messages, SVMSGDClassifier(), source={"decode": "arrow"}, fields=["id"])
+    places = list(zip(values_of(sent, "offset"), values_of(sent, "row"), strict=True))
+    assert places == [(i, j) for i in range(3) for j in range(40)]
+    assert all(one["fields"] == {"id": 1} for one in sent)
+    assert {*values_of(sent, "own key")} == {b"k0", b"k1", b"k2"}
 
 
 def test_odd_values():
     """Keys and fields that JSON does not have."""
-    big = 2**70
+    odd = [(b"\xff", 2**70), (None, {1: float("nan")}), ("k", b"\x00")]
     messages = [
         Message("t", 0, i, key, {"a": float(i), "y": i % 2, "id": value}, None)
-        for i, (key, value) in enumerate(
-            [(b"\xff", big), (None, {1: float("nan")}), ("k", b"\x00")]
-        )
+        for i, (key, value) in enumerate(odd)
     ]
-    producer = Producer()
-    source = KafkaSource(iter(messages), "y", exclude=["id"])
-    output = ScoredTopic(producer, "out", source, fields=["id"])
-    Run(source, SVMSGDClassifier(), output=output).execute()
-    assert [one["key"] for one in producer.sent] == ["\\xff", None, "k"]
-    assert producer.sent[0]["fields"]["id"] == big
+    sent, _ = scored(messages, SVMSGDClassifier(), fields=["id"])
+    assert values_of(sent, "key") == ["\\xff", None, "k"]
+    assert sent[0]["fields"]["id"] == 2**70
 
 
 def test_what_is_refused(tmp_path):
@@ -225,15 +207,16 @@ def test_what_is_refused(tmp_path):
 def test_a_file_that_a_killed_process_left(tmp_path):
     """It may count: whoever goes on without asking the broker, or forgets, is told."""
     path = tmp_path / "run.ckpt"
-    Run(
-        KafkaSource(iter(labelled()), "y"), SVMSGDClassifier(), checkpoint=Checkpoint(path)
-    ).execute()
-    (tmp_path / "run.ckpt.next").write_bytes(path.read_bytes())
-    with pytest.raises(CheckpointError, match=r"run.ckpt.next was left"):
+
+    def go():
         source = KafkaSource(iter(labelled()), "y")
         Run(source, SVMSGDClassifier(), checkpoint=Checkpoint(path)).execute()
-    with pytest.raises(CheckpointError, match=r"run.ckpt.next was left"):
-        forget_in_file(path, [1])
+
+    go()
+    (tmp_path / "run.ckpt.next").write_bytes(path.read_bytes())
+    for again in (go, lambda: forget_in_file(path, [1])):
+        with pytest.raises(CheckpointError, match=r"run.ckpt.next was left"):
+            again()
     assert load(path).n_examples == 120
 
 

@@ -48,29 +48,21 @@ def pipeline(**parameters):
     return StandardScaler() | LASVMClassifier(**({"max_classes": 2} | parameters))
 
 
-def by_hand(source, scaler, learner):
-    right = rows = 0
-    for x, y, _ in source.events():
-        scaler.learn_one(x)
-        x = scaler.transform_one(x)
-        if rows:
-            right += learner.predict_one(x) == y
-        learner.learn_one(x, y)
-        rows += 1
-    return right / (rows - 1)
-
-
 @pytest.mark.parametrize("shuffle", [0, 700])
 def test_batches_equal_events_to_the_bit(shuffle):
     def source():
         return ArrowSource(table(), "y", shuffle_buffer=shuffle, seed=3)
 
-    scaler, learner = StandardScaler(), LASVMClassifier()
-    accuracy = by_hand(source(), scaler, learner)
+    scaler, learner, right = StandardScaler(), LASVMClassifier(), []
+    for x, y, _ in source().events():
+        scaler.learn_one(x)
+        x = scaler.transform_one(x)
+        right.append(learner.predict_one(x) == y)
+        learner.learn_one(x, y)
     model = pipeline()
     report = Run(source(), model).execute()
     other = model["LASVMClassifier"]
-    assert report.accuracy == pytest.approx(accuracy, abs=1e-12)
+    assert report.accuracy == pytest.approx(np.mean(right[1:]), abs=1e-12)
     assert other.feature_names == learner.feature_names
     assert model["StandardScaler"].statistics == scaler.statistics
     assert other.dual == learner.dual and other.bias == learner.bias
@@ -86,6 +78,9 @@ def test_the_report_counts():
     assert report.history.column("rows").tolist() == [CHUNK, 1234]
     assert report.finished and report.delta <= 1e-3
     assert json.loads(json.dumps(report.as_dict()))["n_support_vectors"] > 0
+    stops = {"should_stop": iter([False, True]).__next__, "finish": True}
+    report = Run(ArrowSource(table(), "y"), pipeline(), **stops).execute()
+    assert report.interrupted and not report.finished and report.rows == 2 * CHUNK
 
 
 def test_epochs_show_the_same_rows_again():
@@ -108,116 +103,104 @@ def test_one_against_the_rest():
         Run(ArrowSource(digits, "y"), TrackingSVMClassifier()).execute()
 
 
-def test_stopping_early():
-    asked = []
-
-    def stop():
-        asked.append(1)
-        return len(asked) == 2
-
-    report = Run(ArrowSource(table(), "y"), pipeline(), should_stop=stop, finish=True).execute()
-    assert report.interrupted and not report.finished and report.rows == 2 * CHUNK
-
-
 def test_the_error_of_a_run_without_learnt_rows_says_why():
     n = 300
-    data = pa.table({"a": [math.inf] * n, "y": [i % 2 > 0 for i in range(n)]})
-    said = r"none of 300 rows .* 300 bad feature \(the first: feature 'a' is inf: not a finite"
-    with pytest.raises(LabelError, match=said):
-        Run(ArrowSource(data, "y"), pipeline(), bad_events=BadEvents("skip")).execute()
-    two = pa.table({"a": [1.0] * n, "b": [2.0] * n, "y": [i % 2 > 0 for i in range(n)]})
-    with pytest.raises(LabelError, match=r"300 .*2 features: at most 1 are taken \(max_features"):
-        model = LASVMClassifier(max_features=1)
-        Run(ArrowSource(two, "y"), model, bad_events=BadEvents("skip")).execute()
-    one = pa.table({"a": [1.0] * n, "y": [None if i else True for i in range(n)]})
-    with pytest.raises(LabelError, match=r"only \(True\) in 300.*299 rows .*299 missing label"):
-        Run(ArrowSource(one, "y"), pipeline(), bad_events=BadEvents("skip")).execute()
+    y = [i % 2 > 0 for i in range(n)]
+    one = [None if i else True for i in range(n)]
+    for columns, said in (
+        (
+            {"a": [math.inf] * n, "y": y},
+            r"none of 300 rows .* 300 bad feature \(the first: feature",
+        ),
+        (
+            dict.fromkeys("abc", [1.0] * n) | {"y": y},
+            r"300 .*3 features: at most 2 are taken \(max",
+        ),
+        ({"a": [1.0] * n, "y": one}, r"only \(True\) in 300.*299 rows .*299 missing label"),
+        ({"a": [1.0, 2.0], "y": [True, True]}, r"one value only \(True\) in 2 rows"),
+        (table(0), "no rows"),
+    ):
+        source = ArrowSource(pa.table(columns), "y")
+        with pytest.raises(LabelError, match=said):
+            Run(source, LASVMClassifier(max_features=2), bad_events=BadEvents("skip")).execute()
 
 
 def dirty():
     data = table(1500).to_pydict()
-    data["b"][10], data["b"][20] = math.inf, -math.inf
+    data["b"][10], data["b"][20], data["b"][40] = math.inf, -math.inf, 1e100
     data["y"] = ["yes" if y else "no" for y in data["y"]]
     data["y"][30], data["y"][1400] = None, "maybe"
-    return ArrowSource(pa.table(data), "y")
+    return data
+
+
+def dirty_source():
+    return ArrowSource(pa.table(dirty()), "y")
+
+
+def rows_of(letters):
+    return [letter["position"]["row"] for letter in letters]
 
 
 def test_bad_events_are_kept_counted_and_not_learnt(tmp_path):
-    model, clean = pipeline(), pipeline()
-    path = tmp_path / "dead.jsonl"
-    report = Run(dirty(), model, bad_events=BadEvents("dead-letter", path)).execute()
-    assert report.bad == {"bad feature": 2, "missing label": 1, "third class": 1}
+    data, path = dirty(), tmp_path / "dead.jsonl"
+    data["a"][700], data["b"][1200] = 1e6, -1e30
+    model, clean = (StandardScaler(reject=1e5) | LASVMClassifier(max_classes=2) for _ in range(2))
+    bad = BadEvents("dead-letter", path)
+    report = Run(ArrowSource(pa.table(data), "y"), model, bad_events=bad).execute()
+    kinds = {"bad feature": 3, "missing label": 1, "outlier": 2, "third class": 1}
+    assert report.bad == kinds and report.clipped == {}
     letters = [json.loads(line) for line in path.read_text().splitlines()]
-    assert [letter["position"]["row"] for letter in letters] == [10, 20, 30, 1400]
-    assert "'b' is inf" in letters[0]["reason"] and letters[0]["x"]["b"] == "inf"
-    assert "'b' is -inf" in letters[1]["reason"]
-    assert letters[3]["y"] == "maybe" and "third class" in letters[3]["reason"]
-    for x, y, position in dirty().events():
-        if position.row not in (10, 20, 30, 1400):
+    of_row = dict(zip(rows_of(letters), letters, strict=True))
+    for row, said in (
+        (10, "'b' is inf"),
+        (20, "'b' is -inf"),
+        (30, "label is missing"),
+        (40, "'b' is 1e+100: beyond single precision (3.4e38)"),
+        (700, "'a' is 1000000.0: more than reject=100000"),
+        (1200, "more than reject=100000"),
+        (1400, "third class"),
+    ):
+        assert said in of_row[row]["reason"]
+    assert len(letters) == len(of_row) == 7
+    assert of_row[10]["x"]["b"] == "inf" and of_row[1400]["y"] == "maybe"
+    for x, y, position in ArrowSource(pa.table(data), "y").events():
+        if position.row not in of_row:
             clean["StandardScaler"].learn_one(x)
             clean["LASVMClassifier"].learn_one(clean["StandardScaler"].transform_one(x), y)
     assert clean["LASVMClassifier"].dual == model["LASVMClassifier"].dual
+    assert clean["StandardScaler"].statistics == model["StandardScaler"].statistics
 
 
-def test_values_that_the_scaler_rejects_are_dead_letters(tmp_path):
-    data = table(1500).to_pydict()
-    data["a"][700], data["b"][1200], data["b"][40] = 1e6, -1e30, 1e100
-    source = ArrowSource(pa.table(data), "y")
-    kept = ArrowSource(
-        pa.table(
-            {k: [v for i, v in enumerate(c) if i not in (40, 700, 1200)] for k, c in data.items()}
-        ),
-        "y",
-    )
-    models = [StandardScaler(reject=1e5) | LASVMClassifier() for _ in range(2)]
-    path = tmp_path / "dead.jsonl"
-    report = Run(source, models[0], bad_events=BadEvents("dead-letter", path)).execute()
-    assert report.bad == {"bad feature": 1, "outlier": 2} and report.clipped == {}
-    letters = [json.loads(line) for line in path.read_text().splitlines()]
-    assert "'b' is 1e+100: beyond single precision (3.4e38)" in letters[0]["reason"]
-    assert "'a' is 1000000.0: more than reject=100000" in letters[1]["reason"]
-    assert [letter["position"]["row"] for letter in letters] == [40, 700, 1200]
-    Run(kept, models[1]).execute()
-    assert models[0]["LASVMClassifier"].dual == models[1]["LASVMClassifier"].dual
-    assert models[0]["StandardScaler"].statistics == models[1]["StandardScaler"].statistics
-
-
-@pytest.mark.parametrize("late", [False, True])
-def test_clipped_values_are_counted(late):
+@pytest.mark.parametrize("late", [None, 10])
+@pytest.mark.parametrize("reject", [None, 1e5])
+def test_clipped_values_are_counted_and_rejected_rows_wait_for_no_label(late, reject):
     data = table(1500).to_pydict()
     data["a"][700], data["b"][1200] = 1e6, -1e30
-    model = StandardScaler() | LASVMClassifier(max_support_vectors=50)
-    late_labels = LateLabels(delay=10) if late else None
-    report = Run(ArrowSource(pa.table(data), "y"), model, late=late_labels).execute()
-    assert report.learnt == 1500 and report.clipped == {"a": 1, "b": 1}
-
-
-def test_rejected_rows_wait_for_no_label():
-    data = table(1500).to_pydict()
-    data["a"][700] = 1e6
-    model = StandardScaler(reject=1e5) | LASVMClassifier(max_support_vectors=50)
-    bad = BadEvents("skip")
-    report = Run(
-        ArrowSource(pa.table(data), "y"), model, bad_events=bad, late=LateLabels(10)
-    ).execute()
-    assert report.bad == {"outlier": 1} and report.late["answered"] == report.learnt == 1499
+    model = StandardScaler(reject=reject) | LASVMClassifier(max_support_vectors=50)
+    options = {"bad_events": BadEvents("skip"), "late": late and LateLabels(late)}
+    report = Run(ArrowSource(pa.table(data), "y"), model, **options).execute()
+    assert report.learnt == (1498 if reject else 1500)
+    assert report.clipped == ({} if reject else {"a": 1, "b": 1})
+    assert report.bad == ({"outlier": 2} if reject else {})
+    if late:
+        assert report.late["answered"] == report.learnt
 
 
 def test_the_other_policies(tmp_path):
     with pytest.raises(BadEventError, match=r"row 10: feature 'b' is inf"):
-        Run(dirty(), pipeline()).execute()
-    assert Run(dirty(), pipeline(), bad_events=BadEvents("skip")).execute().learnt == 1496
+        Run(dirty_source(), pipeline()).execute()
+    assert Run(dirty_source(), pipeline(), bad_events=BadEvents("skip")).execute().learnt == 1495
     taken = []
-    Run(dirty(), pipeline(), bad_events=BadEvents(taken.append)).execute()
-    assert len(taken) == 4
+    Run(dirty_source(), pipeline(), bad_events=BadEvents(taken.append)).execute()
+    assert len(taken) == 5
     with pytest.raises(ParameterError, match="on_error='ignore'"):
         BadEvents("ignore")
     for wrong in ({"bad_events": "skip"}, {"late": 100}, {"checkpoint": "run.checkpoint"}):
         with pytest.raises(ParameterError, match=r"use a \w+, or None"):
-            Run(dirty(), pipeline(), **wrong)
-    for wrong in ({"limit": "9"}, {"limit": 0}, {"epochs": 1.5}):
+            Run(dirty_source(), pipeline(), **wrong)
+    for wrong in ({"limit": "9"}, {"limit": 0}, {"epochs": 1.5}, {"epochs": 0}):
         with pytest.raises(ParameterError, match=r"(limit|epochs)=.*: use a whole number of at"):
-            Run(dirty(), pipeline(), **wrong)
+            Run(dirty_source(), pipeline(), **wrong)
     for make in (
         lambda wrong: LateLabels(delay=wrong),
         lambda wrong: Checkpoint(tmp_path / "c", seconds=wrong),
@@ -229,16 +212,16 @@ def test_the_other_policies(tmp_path):
 
 def test_too_many_bad_events_end_the_run(tmp_path):
     path = tmp_path / "letters.jsonl"
-    n = Run(dirty(), pipeline(), bad_events=BadEvents("skip")).execute().bad
+    n = Run(dirty_source(), pipeline(), bad_events=BadEvents("skip")).execute().bad
     bad = BadEvents("dead-letter", path, most=sum(n.values()) - 1)
     with pytest.raises(
         BadEventError, match=r"could not be used \(.*are allowed; the last one: .*; most often: "
     ):
-        Run(dirty(), pipeline(), bad_events=bad).execute()
+        Run(dirty_source(), pipeline(), bad_events=bad).execute()
     # The one too many is kept like the others.
     assert len(path.read_text().splitlines()) == sum(n.values())
     enough = BadEvents("skip", most=sum(n.values()))
-    assert Run(dirty(), pipeline(), bad_events=enough).execute().bad == n
+    assert Run(dirty_source(), pipeline(), bad_events=enough).execute().bad == n
     for wrong in (-1, True, 1.5):
         with pytest.raises(ParameterError, match="most="):
             BadEvents("skip", most=wrong)
@@ -288,23 +271,22 @@ def test_what_a_source_refuses_is_counted_once():
 
 
 def stream_of_labels(*labels):
-    rng = np.random.default_rng(0)
-    messages = [
-        {"a": float(a), "y": y} for a, y in zip(rng.normal(size=len(labels)), labels, strict=True)
-    ]
-    return KafkaSource(iter(messages), "y")
+    values = np.random.default_rng(0).normal(size=len(labels)).tolist()
+    return KafkaSource(({"a": a, "y": y} for a, y in zip(values, labels, strict=True)), "y")
 
 
 @pytest.mark.parametrize(
-    "labels",
+    ("labels", "chunk"),
     [
-        [17 * i % 3001 for i in range(3000)],  # thousands of values, in batches of messages
-        [min(i % 1500, 1200) for i in range(20_000)],  # late, and not many a row
-        [i / 7 for i in range(200)],
+        ([17 * i % 3001 for i in range(3000)], None),  # thousands of values, in batches of messages
+        ([min(i % 1500, 1200) for i in range(20_000)], None),  # late, and not many a row
+        ([i / 7 for i in range(200)], None),
+        ([i + 0.5 for i in range(1200)], 40),
     ],
 )
-def test_a_stream_of_thousands_of_labels_ends(labels):
+def test_a_stream_of_thousands_of_labels_ends(labels, chunk):
     learner = SVMSGDClassifier()
+    learner.chunk = chunk or learner.chunk
     with pytest.raises(LabelError, match=r"different values in .*this looks like regression"):
         Run(stream_of_labels(*labels), learner).execute()
     assert len(learner.classes) <= 1000
@@ -325,27 +307,15 @@ def test_the_limit_of_a_stream_of_messages():
     assert Run(source, SVMSGDClassifier(), limit=130).execute().learnt == 130
 
 
-def test_quantities_in_small_chunks_end_a_stream_of_several_classes():
-    learner = LaRankClassifier()
-    learner.chunk = 40
-    with pytest.raises(LabelError, match="this looks like regression"):
-        Run(stream_of_labels(*(i + 0.5 for i in range(1200))), learner).execute()
-
-
 def test_odd_labels_among_messages_do_not_end_a_stream_of_two_classes():
     good = [float(i % 2) for i in range(1000)]
     odd = [i + 0.5 for i in range(1200)]
-    source = stream_of_labels(*good, *odd, *good)
-    report = Run(
-        source,
-        LASVMClassifier(max_support_vectors=50, max_classes=2),
-        bad_events=BadEvents("skip", most=1.0),
-    )
-    assert report.execute().bad == {"third class": 1200}
+    model, bad = LASVMClassifier(max_support_vectors=50, max_classes=2), BadEvents("skip", most=1.0)
+    report = Run(stream_of_labels(*good, *odd, *good), model, bad_events=bad).execute()
+    assert report.bad == {"third class": 1200}
 
 
 def test_rows_that_the_kernel_cannot_take():
-
     data = table(300).to_pydict()
     data["b"][7] = 1e30
     model = LASVMClassifier(kernel=kernels.Polynomial())
@@ -356,11 +326,8 @@ def test_rows_that_the_kernel_cannot_take():
 def test_any_river_classifier():
     events = [({"a": float(i % 5)}, i % 5 > 2) for i in range(400)]
     events[5] = ({"a": 1.0}, None)
-    report = Run(
-        MemorySource(events),
-        StandardScaler() | linear_model.LogisticRegression(),
-        bad_events=BadEvents("skip"),
-    ).execute()
+    model = StandardScaler() | linear_model.LogisticRegression()
+    report = Run(MemorySource(events), model, bad_events=BadEvents("skip")).execute()
     assert report.accuracy > 0.9 and report.bad == {"missing label": 1}
 
 
@@ -371,36 +338,20 @@ def test_transformers_of_river_learn_no_event_whose_label_is_refused():
     assert report.bad == {"bad event": 1} and model["StandardScaler"].counts["a"] == 40
 
 
-def test_nothing_to_learn():
-    with pytest.raises(LabelError, match="no rows"):
-        Run(ArrowSource(table(0), "y"), pipeline()).execute()
-    one = pa.table({"a": [1.0, 2.0], "y": [True, True]})
-    with pytest.raises(LabelError, match=r"one value only \(True\) in 2 rows"):
-        Run(ArrowSource(one, "y"), pipeline()).execute()
-    for wrong in ({"epochs": 0}, {"limit": 0}):
-        with pytest.raises(ParameterError):
-            Run(MemorySource([]), pipeline(), **wrong)
-
-
-def weighted_sources():
-    """Return sources of the same rows, whose column "w" is their weight."""
+def test_weights_reach_the_model_from_every_source(tmp_path):
     rows = table(600).drop_columns(["colour"]).filter(pa.compute.field("a").is_valid())
     w = np.random.default_rng(3).integers(0, 4, len(rows)).astype(float)
     rows = rows.append_column("w", pa.array(w))
     events = [({n: row[n] for n in "abw"}, row["y"]) for row in rows.to_pylist()]
-    messages = [{**x, "y": y} for x, y in events]
-    return rows, (
+    sources = (
         lambda: ArrowSource(rows, "y", weight="w"),
         lambda: MemorySource(events, weight="w"),
-        lambda: KafkaSource(messages, "y", weight="w"),
+        lambda: KafkaSource([{**x, "y": y} for x, y in events], "y", weight="w"),
     )
-
-
-def test_weights_reach_the_model_from_every_source(tmp_path):
-    rows, sources = weighted_sources()
-    one_by_one = SVMSGDClassifier(seed=0)
+    one_by_one, by_hand = SVMSGDClassifier(seed=0), linear_model.LogisticRegression()
     for event in sources[0]().events():
         one_by_one.learn_one(event.x, event.y, event.w)
+        by_hand.learn_one(event.x, event.y, event.w)
     for source in sources:
         for late in (None, LateLabels(40)):
             model = SVMSGDClassifier(seed=0)
@@ -408,7 +359,6 @@ def test_weights_reach_the_model_from_every_source(tmp_path):
             assert report.learnt == len(rows)
             assert model.weights == one_by_one.weights
     # Rows that wait for their labels keep their weights in a checkpoint.
-    resumed = SVMSGDClassifier(seed=0)
     for limit in (300, None):
         checkpoint = Checkpoint(tmp_path / "run.ckpt")
         late, resumed = LateLabels(40), SVMSGDClassifier(seed=0)
@@ -416,25 +366,20 @@ def test_weights_reach_the_model_from_every_source(tmp_path):
     assert resumed.weights == one_by_one.weights
     river = linear_model.LogisticRegression()
     Run(sources[1](), river).execute()
-    by_hand = linear_model.LogisticRegression()
-    for event in sources[1]().events():
-        by_hand.learn_one(event.x, event.y, event.w)
     assert river.weights == by_hand.weights
 
 
 def test_weights_that_are_none_are_bad_events():
-    events = [({"a": float(i % 7), "w": 1.0}, i % 7 > 3) for i in range(50)]
-    for i, w in ((3, -1.0), (5, math.nan), (7, "much"), (9, 1e13), (11, None)):
-        events[i][0]["w"] = w
+    odd = {3: -1.0, 5: math.nan, 7: "much", 9: 1e13, 11: None}
+    events = [({"a": float(i % 7), "w": odd.get(i, 1.0)}, i % 7 > 3) for i in range(50)]
     for source in (
         MemorySource(events, weight="w"),
         KafkaSource([{**x, "y": y} for x, y in events], "y", weight="w"),
     ):
-        letters = []
-        model = SVMSGDClassifier()
+        letters, model = [], SVMSGDClassifier()
         report = Run(source, model, bad_events=BadEvents(letters.append)).execute()
         assert report.learnt == 45 and list(model.feature_names) == ["a"]
-        assert sorted(letter["position"]["row"] for letter in letters) == [3, 5, 7, 9, 11]
+        assert sorted(rows_of(letters)) == [*odd]
         assert all("weight" in letter["reason"] for letter in letters)
 
 

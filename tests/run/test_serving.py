@@ -99,10 +99,7 @@ def first(probabilities):
 
 
 def test_serving_gives_whole_pipelines_and_never_waits():
-    def pipeline():
-        return StandardScaler() | LASVMClassifier()
-
-    alone, model = pipeline(), pipeline()
+    alone, model = (StandardScaler() | LASVMClassifier() for _ in range(2))
     margins = {0.0}
     for x, y in EVENTS[:300]:
         alone.learn_one(x, y)
@@ -111,8 +108,8 @@ def test_serving_gives_whole_pipelines_and_never_waits():
     renewed = []
 
     def learn():
-        for x, y in EVENTS[:300]:
-            model.learn_one(x, y)
+        for event in EVENTS[:300]:
+            model.learn_one(*event)
             renewed.append(serving.refresh())
 
     seen = hammered(learn, lambda: first(serving.predict_proba_one(ASKED)))
@@ -136,12 +133,11 @@ def test_serving_a_run_a_monitor_and_a_classifier_of_rivers():
 def test_copies_are_renewed_no_sooner_than_asked():
     model = LASVMClassifier()
     serving = Serving(model, seconds=3600.0)
-    for x, y in EVENTS[:50]:
-        model.learn_one(x, y)
+    for event in EVENTS[:50]:
+        model.learn_one(*event)
         assert not serving.refresh()
     assert serving.model.n_examples == 0
-    frame = serving.predict_many(np.zeros((2, 3)))
-    assert list(frame) == [None, None]
+    assert list(serving.predict_many(np.zeros((2, 3)))) == [None, None]
     assert serving.predict_proba_many(np.zeros((2, 3))) == {}
     with pytest.raises(ParameterError, match="seconds"):
         Serving(model, seconds=-1)
@@ -151,18 +147,15 @@ def test_copies_are_renewed_no_sooner_than_asked():
 def test_a_pipeline_is_saved_as_of_one_moment(cls, tmp_path):
     model = StandardScaler() | cls()
     events = EVENTS * 5 if cls is SVMSGDClassifier else EVENTS[:1500]
-    path = tmp_path / "model"
-    for x, y in events[:10]:
-        model.learn_one(x, y)
 
-    def learn():
-        for x, y in events[10:]:
-            model.learn_one(x, y)
+    def learn(part=slice(10, None)):
+        for event in events[part]:
+            model.learn_one(*event)
 
     def ask():
-        content = model_file.encoded(model)
-        path.with_suffix(f".{threading.get_ident()}").write_bytes(content)
-        learner = load(path.with_suffix(f".{threading.get_ident()}"))[cls.__name__]
+        path = tmp_path / f"model.{threading.get_ident()}"
+        path.write_bytes(model_file.encoded(model))
+        learner = load(path)[cls.__name__]
         state = learner.state
         if cls is SVMSGDClassifier:
             kept = learner.model.first_rows
@@ -170,6 +163,7 @@ def test_a_pipeline_is_saved_as_of_one_moment(cls, tmp_path):
             return learner.n_examples, int(state.info[0, T]), rows or learner.n_examples
         return learner.n_examples, int(state.store.entered.max()) <= learner.n_examples
 
+    learn(slice(10))
     seen = hammered(learn, ask, 1)
     assert len(seen) > 1
     for n, *others in seen:
@@ -180,8 +174,8 @@ def test_pipelines_of_the_same_steps_in_another_order_are_saved_at_once():
     a, b = StandardScaler(), StandardScaler()
     for scaler in (a, b):
         scaler.learn_one({f"f{j}": 1.0 for j in range(300)})
-    models = [compose.Pipeline(("a", a), ("b", b)), compose.Pipeline(("b", b), ("a", a))]
-    models.append(compose.Pipeline(("a", a), ("again", a)))
+    steps = [(("a", a), ("b", b)), (("b", b), ("a", a)), (("a", a), ("again", a))]
+    models = [compose.Pipeline(*own) for own in steps]
 
     def save(model):
         for _ in range(200):
@@ -197,8 +191,8 @@ def test_pipelines_of_the_same_steps_in_another_order_are_saved_at_once():
 
 def test_what_is_forgotten_is_in_no_later_prediction():
     model = StandardScaler() | IncrementalSVMClassifier()
-    for x, y in EVENTS[:200]:
-        model.learn_one(x, y)
+    for event in EVENTS[:200]:
+        model.learn_one(*event)
     # The copy is not due: it is renewed all the same.
     serving = Serving(TrackingMonitor(model), seconds=1e6)
     before = serving.model

@@ -1,4 +1,7 @@
-"""Shards: the gap is that of all rows, and the optimum that of one SVM, however rows are dealt."""
+"""Shards: the gap is that of all rows, the optimum that of one SVM, however rows are dealt.
+
+Whatever the data, rounds end, and the model is whole: saved, resumed, calibrated.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -7,34 +10,18 @@ import pytest
 from sklearn.svm import SVC, LinearSVC
 
 import streamsvm
-from streamsvm import LASVMClassifier, StandardScaler, SVMSGDClassifier, kernels
-from streamsvm.errors import CheckpointError, FeatureError, LabelError, ParameterError
+from streamsvm import LASVMClassifier, SVMSGDClassifier, kernels
+from streamsvm.errors import CheckpointError
 from streamsvm.run.shards import LocalWorkers, train_on_shards
+from tests.run.shard_rows import KERNEL, are_same, drawn, interrupt, table_of, write
 
-KERNEL = kernels.RBF(gamma=0.5)
 
-
-def rows(n=600, classes=2, seed=0):
-    """Two overlapping features; sorted by label, with duplicates, and weights."""
-    random = np.random.default_rng(seed)
-    x = random.normal(size=(n, 2)).astype(np.float32)
-    y = np.sum(
-        np.outer(x[:, 0] + 0.5 * random.normal(size=n), np.ones(classes - 1))
-        > np.linspace(-0.5, 0.5, classes - 1),
-        axis=1,
-    )
+def rows(n=600, classes=2):
+    """Return rows sorted by label, with duplicates, and weights."""
+    x, y = drawn(n, classes)
     x[100:140], y[100:140] = x[50:90], 1 - y[50:90] % 2
     order = np.argsort(y, kind="stable")
-    return x[order], y[order], random.integers(0, 4, n) / 2.0
-
-
-def write(folder, x, y, w, ends):
-    """Write a file for each stretch of rows, which may be empty."""
-    folder.mkdir()
-    table = pa.table({"a": x[:, 0], "b": x[:, 1], "w": w, "label": y})
-    for i, (start, stop) in enumerate(zip([0, *ends], [*ends, len(y)], strict=True)):
-        pq.write_table(table.slice(start, stop - start), folder / f"part-{i}.parquet")
-    return folder
+    return x[order], y[order], np.random.default_rng(1).integers(0, 4, n) / 2.0
 
 
 def gap_of(model, x, y, w, C):
@@ -74,42 +61,31 @@ def test_gap_is_that_of_all_rows_and_optimum_that_of_libsvm(tmp_path, ends):
     assert dual == pytest.approx(best, rel=1e-3) and dual <= best * (1 + 1e-6)
     # It is an ordinary learner, whose next example is none of these.
     before = model.n_examples
-    model.learn_one({"a": 0.0, "b": 0.0}, 1)
+    model.learn_one({"x0": 0.0, "x1": 0.0}, 1)
     assert before == len(y) and model.n_examples == len(y) + 1
 
 
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
-def test_several_classes_are_the_sum_of_their_problems(tmp_path, multiclass):
-    x, y, w = rows(classes=3)
+@pytest.mark.parametrize("classes", [3, 5])
+def test_several_classes_are_the_sum_of_their_problems(tmp_path, classes, multiclass):
+    x, y, w = (part[::-1] for part in rows(400, classes))
     template = LASVMClassifier(KERNEL, C=5.0, multiclass=multiclass, class_weight="balanced")
     folder = write(tmp_path / "d", x, y, w, [50, 300])
-    model, report = train_on_shards(template, folder, "label", exclude=["w"], gap=1e-4)
-    factors = {k: len(y) / (3 * n) for k, n in enumerate(np.bincount(y).tolist())}
+    given = {"exclude": ["w"], "gap": 1e-4, "folder": tmp_path / "work"}
+    with pytest.raises(KeyboardInterrupt):
+        train_on_shards(template, folder, "label", on_round=interrupt, **given)
+    for _ in range(2):  # resumed, and called again after the end
+        model, report = train_on_shards(template, folder, "label", **given)
+        assert report.reached
+    factors = {k: len(y) / (classes * n) for k, n in enumerate(np.bincount(y).tolist())}
     alone = LASVMClassifier(KERNEL, C=5.0, multiclass=multiclass, class_weight=factors, tau=1e-5)
-    table = pa.table({"a": x[:, 0], "b": x[:, 1]})
+    table = table_of(x)
     alone.learn_many(table, y)
-    alone.finish()
-    assert report.reached
+    alone.finish(seconds=60)
     assert report.rounds[-1].dual == pytest.approx(alone.dual, rel=1e-3)
     assert np.mean(np.array(model.predict_many(table)) == alone.predict_many(table)) > 0.99
-
-
-def test_a_scaler_is_united_and_the_model_is_saved(tmp_path):
-    x, y, w = rows()
-    x *= [100.0, 0.01]
-    folder = write(tmp_path / "d", x, y, w, [10, 333])
-    template = StandardScaler() | LASVMClassifier(KERNEL, C=1.0)
-    model, report = train_on_shards(template, folder, "label", exclude=["w"])
-    for c, name in enumerate("ab"):
-        n, mean, variance = model["StandardScaler"].statistics[name]
-        assert n == len(y)
-        assert [mean, variance] == pytest.approx([x[:, c].mean(), x[:, c].var()], rel=1e-4)
     streamsvm.save(model, tmp_path / "m.svm")
-    table = pa.table({"a": x[:, 0], "b": x[:, 1]})
-    same = streamsvm.load(tmp_path / "m.svm")
-    assert same.predict_many(table).equals(model.predict_many(table))
-    assert report.reached and "rounding" in str(report)
-    assert not template["StandardScaler"].statistics and not template["LASVMClassifier"].classes
+    assert streamsvm.load(tmp_path / "m.svm").predict_many(table).equals(model.predict_many(table))
 
 
 def test_rows_that_list_their_features(tmp_path):
@@ -128,18 +104,12 @@ def test_linear_optimum_is_that_of_liblinear(tmp_path, is_sparse):
     random = np.random.default_rng(0)
     x = (random.normal(size=(400, 20)) * (random.random((400, 20)) < 0.5)).astype(np.float32)
     y = x[:, 0] - x[:, 1] + 0.7 * random.normal(size=400) > 0.3
-    names = [f"x{i}" for i in range(20)]
-    table = pa.table(dict(zip(names, x.T, strict=True)) | {"label": y})
-    pq.write_table(table, tmp_path / "d.parquet")
+    path, names = write(tmp_path / "d.parquet", x, y), [f"x{i}" for i in range(20)]
     template = SVMSGDClassifier(C=0.1, n_expected=400, class_weight={True: 2.0}, sparse=is_sparse)
     given = {"shards": 7, "folder": tmp_path / "work"}
-
-    def stop(made):
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        train_on_shards(template, tmp_path / "d.parquet", "label", on_round=stop, **given)
-    model, report = train_on_shards(template, tmp_path / "d.parquet", "label", **given)
+        train_on_shards(template, path, "label", on_round=interrupt, **given)
+    model, report = train_on_shards(template, path, "label", **given)
     w = np.array([model.weights[name] for name in names] + [model.intercept])
     signs, costs = np.where(y, 1.0, -1.0), np.where(y, 0.2, 0.1)
     f = np.hstack([x, np.ones((400, 1))]) @ w
@@ -152,13 +122,12 @@ def test_linear_optimum_is_that_of_liblinear(tmp_path, is_sparse):
     lowest = 0.5 * best @ best + costs @ losses
     assert report.reached and lowest * 0.999999 <= primal <= lowest * 1.001
     assert report.rounds[-1].dual <= lowest * 1.000001
-    features = table.select(names)
-    assert model.decision_function_many(features) == pytest.approx(f, abs=1e-5)
+    assert model.decision_function_many(table_of(x)) == pytest.approx(f, abs=1e-5)
     streamsvm.save(model, tmp_path / "m.svm")
     same = streamsvm.load(tmp_path / "m.svm")
     if not is_sparse:  # which compiles for a minute
         same.learn_one(dict(zip(names, x[0].tolist(), strict=True)), True)
-    assert np.mean(np.array(same.predict_many(features)) == (f > 0.0)) > 0.98
+    assert np.mean(np.array(same.predict_many(table_of(x))) == (f > 0.0)) > 0.98
 
 
 class TwoLearn(LocalWorkers):
@@ -178,10 +147,6 @@ def test_it_continues_in_its_folder_to_the_last_bit(tmp_path):
     given = {"exclude": ["w"], "gap": 1e-4, "folder": tmp_path / "work"}
     whole, report = train_on_shards(template, folder, "label", **given | {"folder": None})
     assert len(report.rounds) > 1
-
-    def interrupt(made):
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
         train_on_shards(template, folder, "label", workers=TwoLearn(), **given)
     assert len(list((tmp_path / "work").glob("shard-*"))) == 2
@@ -189,30 +154,52 @@ def test_it_continues_in_its_folder_to_the_last_bit(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             train_on_shards(template, folder, "label", on_round=interrupt, **given)
     model, again = train_on_shards(template, folder, "label", **given)
-    a, b = model.support_vectors(), whole.support_vectors()
-    assert (a.entered == b.entered).all() and (a.coefficients == b.coefficients).all()
-    assert model.bias == whole.bias
+    assert are_same(model, whole) and model.bias == whole.bias
     assert [r.gap for r in again.rounds] == [r.gap for r in report.rounds]
     with pytest.raises(CheckpointError, match="model changed"):
         train_on_shards(LASVMClassifier(KERNEL, C=1.0), folder, "label", **given)
 
 
-def test_what_is_refused(tmp_path):
-    x, y, w = rows(40)
-    folder = write(tmp_path / "d", x, y, w, [3])
-    for wrong, why in [
-        (LASVMClassifier(), "kernel=None"),
-        (LASVMClassifier(KERNEL, window=9), "window"),
-        (streamsvm.LaRankClassifier(KERNEL), "LASVMClassifier"),
-    ]:
-        with pytest.raises(ParameterError, match=why):
-            train_on_shards(wrong, folder, "label")
-    template = LASVMClassifier(KERNEL)
-    with pytest.raises(ParameterError, match="shards=41: there are 40 rows"):
-        train_on_shards(template, folder, "label", shards=41)
-    pq.write_table(pa.table({"a": [1.0, None], "label": [0, 1]}), tmp_path / "null.parquet")
-    with pytest.raises(FeatureError, match="null.parquet: row 1: 'a' is missing"):
-        train_on_shards(template, tmp_path / "null.parquet", "label")
-    pq.write_table(pa.table({"a": [1.0, 2.0], "label": [0, 0]}), tmp_path / "one.parquet")
-    with pytest.raises(LabelError, match="one label"):
-        train_on_shards(template, tmp_path / "one.parquet", "label")
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities_do_not_depend_on_the_order_of_rows(tmp_path, classes):
+    x, y = drawn(3000, classes)
+    new, label = drawn(1000, classes, seed=1)
+    losses = []
+    for name, order in [("as", np.arange(len(y))), ("sorted", np.argsort(-y, kind="stable"))]:
+        path = write(tmp_path / f"{name}.parquet", x[order], y[order])
+        model, _ = train_on_shards(LASVMClassifier(KERNEL, C=1.0), path, "label", shards=4)
+        found = model.predict_proba_many(table_of(new))
+        of_each = np.array([found[str(c)].to_numpy() for c in range(classes)])
+        losses.append(-np.log(of_each[label, np.arange(len(label))]).mean())
+    assert losses[1] == pytest.approx(losses[0], abs=0.02)
+
+
+@pytest.mark.parametrize("is_third", [False, True])
+def test_classes_that_no_feature_separates_get_the_bias_of_all_rows(tmp_path, is_third):
+    """All of their support vectors are at their bounds, so that these leave the bias open."""
+    random = np.random.default_rng(0)
+    y = (random.random(900) < 0.6).astype(int)
+    x = np.zeros((900, 2), np.float32)
+    if is_third:
+        x[600:], y[600:] = random.normal(size=(300, 2)), 2
+    path = write(tmp_path / "d.parquet", x, y)
+    model, report = train_on_shards(LASVMClassifier(KERNEL, C=1.0), path, "label", shards=3)
+    assert report.reached and len(report.rounds) <= 3
+    streamsvm.save(model, tmp_path / "m.svm")
+    for same in (model, streamsvm.load(tmp_path / "m.svm")):
+        assert same.predict_one({"x0": 0.0, "x1": 0.0}) == 1
+
+
+def test_equal_rows_need_few_rounds_without_a_reserve(tmp_path):
+    path = write(tmp_path / "d.parquet", np.zeros((600, 2), np.float32), np.arange(600) % 5 < 2)
+    template = LASVMClassifier(KERNEL, C=1.0, reserve=0)  # it forgets what was sent
+    model, report = train_on_shards(template, path, "label", shards=2, max_rounds=50)
+    assert report.reached and len(report.rounds) <= 15
+    assert model.predict_one({"x0": 0.0, "x1": 0.0}) is False
+
+
+def test_a_gap_below_the_rounding_is_not_reached(tmp_path, caplog):
+    path = write(tmp_path / "d.parquet", *drawn(600))
+    _, report = train_on_shards(LASVMClassifier(KERNEL, C=1.0), path, "label", gap=1e-9)
+    assert report.rounding > 1e-9
+    assert not report.reached and report.reason in caplog.text

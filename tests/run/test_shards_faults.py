@@ -9,50 +9,46 @@ import pytest
 
 import connectors.parquet_files
 from connectors import SchemaChangedError, SourceChangedError
-from streamsvm import LASVMClassifier, StandardScaler, kernels
+from streamsvm import LaRankClassifier, LASVMClassifier, StandardScaler
 from streamsvm.errors import CheckpointError, FeatureError, LabelError, ParameterError
-from streamsvm.run.shards import LocalWorkers, train_on_shards
+from streamsvm.run.shards import train_on_shards
+from tests.run import shard_rows
+from tests.run.shard_rows import KERNEL, Forgetful
 
-TEMPLATE = LASVMClassifier(kernels.RBF(gamma=0.5), C=10.0)
+TEMPLATE = LASVMClassifier(KERNEL, C=10.0)
 
 
 def drawn(n=300):
-    random = np.random.default_rng(0)
-    x = random.normal(size=(n, 2)).astype(np.float32)
-    y = x[:, 0] + 0.5 * random.normal(size=n) > 0.0
-    return pa.table({"a": x[:, 0], "b": x[:, 1], "label": y})
+    x, y = shard_rows.drawn(n)
+    return pa.table({"a": x[:, 0], "b": x[:, 1], "label": y > 0})
 
 
-@pytest.fixture
-def data(tmp_path):
-    """A folder of three files."""
-    return write(tmp_path / "d", [drawn().slice(100 * i, 100) for i in range(3)])
-
-
-def write(folder, tables):
+def write(folder, *tables):
     folder.mkdir()
     for i, table in enumerate(tables):
         pq.write_table(table, folder / f"p{i}.parquet")
     return folder
 
 
-class Changing(LocalWorkers):
+@pytest.fixture
+def data(tmp_path):
+    """A folder of three files."""
+    return write(tmp_path / "d", *(drawn().slice(100 * i, 100) for i in range(3)))
+
+
+class Changing(Forgetful):
     """Workers that all die before they look, and read again; meanwhile a file is replaced."""
 
     def __init__(self, file, table):
         super().__init__()
         self.file, self.table = file, table
 
-    def open(self, *given):
-        self.given = given
-        super().open(*given)
-
-    def ask(self, task, which, *given):
-        if task == "evaluate" and self.table is not None:
-            pq.write_table(self.table, self.file)
-            self.table = None
-            self.open(*self.given)
-        return super().ask(task, which, *given)
+    def when(self, task):
+        if task != "evaluate" or self.table is None:
+            return False
+        pq.write_table(self.table, self.file)
+        self.table = None
+        return True
 
 
 @pytest.mark.parametrize("change", ["values", "longer", "shorter"])
@@ -73,14 +69,14 @@ def test_missing_numbers_count_as_the_mean_behind_a_scaler(tmp_path):
     filled = table.set_column(0, "a", pa.array(np.where(np.isnan(a), np.nanmean(a), a)))
     template = StandardScaler() | TEMPLATE
     (model, report), (_, other) = (
-        train_on_shards(template, write(tmp_path / name, [own]), "label")
+        train_on_shards(template, write(tmp_path / name, own), "label")
         for name, own in [("lacking", lacking), ("filled", filled)]
     )
     n, mean, _ = model["StandardScaler"].statistics["a"]
     assert (n, mean) == (300 - 43, pytest.approx(np.nanmean(a)))
     assert report.reached and other.reached
     assert train_on_shards(template, tmp_path / "lacking", "label", shards=3)[1].reached
-    with pytest.raises(FeatureError, match="'a' is missing"):
+    with pytest.raises(FeatureError, match="p0.parquet: row 0: 'a' is missing"):
         train_on_shards(TEMPLATE, tmp_path / "lacking", "label")
 
 
@@ -89,13 +85,13 @@ def test_columns_differ_between_files_as_for_one_source(tmp_path):
     text = table.set_column(0, "a", pa.array(["x"] * 200))
     for i, other in enumerate([text, table.set_column(2, "label", pa.array(["y"] * 200))]):
         with pytest.raises(SchemaChangedError, match="convert one of the files"):
-            train_on_shards(TEMPLATE, write(tmp_path / f"{i}", [table, other]), "label")
-    folder = write(tmp_path / "less", [table, table.drop_columns("a")])
+            train_on_shards(TEMPLATE, write(tmp_path / f"{i}", table, other), "label")
+    folder = write(tmp_path / "less", table, table.drop_columns("a"))
     with pytest.raises(FeatureError, match=r"p1.parquet: 'a' is missing"):
         train_on_shards(TEMPLATE, folder, "label")
     zero = TEMPLATE.clone({"missing": "zero"})
     assert train_on_shards(zero, folder, "label")[1].reached
-    unlabelled = write(tmp_path / "unlabelled", [table, table.drop_columns("label")])
+    unlabelled = write(tmp_path / "unlabelled", table, table.drop_columns("label"))
     with pytest.raises(LabelError, match=r"p1.parquet: row 0: the label is missing"):
         train_on_shards(zero, unlabelled, "label")
     assert train_on_shards(TEMPLATE, folder, "label", exclude=["a"])[1].rows == 400
@@ -103,9 +99,9 @@ def test_columns_differ_between_files_as_for_one_source(tmp_path):
 
 
 def test_footers_of_many_folders_are_read_twice(tmp_path, monkeypatch):
+    (tmp_path / "d").mkdir()
     for i in range(20):
-        (tmp_path / "d" / f"day={i}").mkdir(parents=True)
-        pq.write_table(drawn(20), tmp_path / "d" / f"day={i}" / "p.parquet")
+        write(tmp_path / "d" / f"day={i}", drawn(20))
     read, identity_of = [], connectors.parquet_files.identity_of
 
     def counted(path, *given):
@@ -142,49 +138,55 @@ def test_folders_of_others_and_damaged_ones_are_refused(data, tmp_path):
     other = tmp_path / "other"
     train_on_shards(TEMPLATE, data, "label", shards=2, folder=other)
     refused("of another training", lambda f: shutil.copy(other / "united.svm", f / "united.svm"))
-    for again, why in (
-        ({"shards": 3}, "shards changed;"),
-        ({"exclude": ["a"]}, "options changed;"),
+    for source, again, why in (
+        (data, {"shards": 3}, "training: shards changed;"),
+        (data, {"exclude": ["a"]}, "training: options changed;"),
+        (data / "p0.parquet", {}, "training: files changed;"),
+        (data, {"folder": data}, r"no plan.json, but p0.parquet"),
+        (data, {"folder": data / "p0.parquet"}, "cannot be a folder"),
     ):
-        with pytest.raises(CheckpointError, match=f"training: {why}"):
-            train_on_shards(TEMPLATE, data, "label", folder=other, **({"shards": 2} | again))
-    with pytest.raises(CheckpointError, match="training: files changed;"):
-        train_on_shards(TEMPLATE, data / "p0.parquet", "label", shards=2, folder=other)
-    with pytest.raises(CheckpointError, match=r"no plan.json, but p0.parquet"):
-        train_on_shards(TEMPLATE, data, "label", folder=data)
-    with pytest.raises(CheckpointError, match="cannot be a folder"):
-        train_on_shards(TEMPLATE, data, "label", folder=data / "p0.parquet")
+        with pytest.raises(CheckpointError, match=why):
+            train_on_shards(TEMPLATE, source, "label", **{"shards": 2, "folder": other} | again)
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("template", "given", "why"),
     [
-        {"workers": 2},
-        {"zork": 1},
-        {"filters": [("a", ">", 0)]},
-        {"folder": 3},
-        {"folder": ""},
-        {"max_rounds": None},
-        {"on_round": None},
+        (TEMPLATE, {"workers": 2}, "workers"),
+        (TEMPLATE, {"zork": 1}, "zork"),
+        (TEMPLATE, {"filters": [("a", ">", 0)]}, "filters"),
+        (TEMPLATE, {"folder": 3}, "folder"),
+        (TEMPLATE, {"folder": ""}, "folder"),
+        (TEMPLATE, {"max_rounds": None}, "max_rounds"),
+        (TEMPLATE, {"on_round": None}, "on_round"),
+        (TEMPLATE, {"shards": 301}, "shards=301: there are 300 rows"),
+        (LASVMClassifier(), {}, "kernel=None"),
+        (LASVMClassifier(KERNEL, window=9), {}, "window"),
+        (LaRankClassifier(KERNEL), {}, "LASVMClassifier"),
+        (StandardScaler(reject=5.0) | TEMPLATE, {}, "reject"),
     ],
     ids=str,
 )
-def test_wrong_arguments_are_named(data, given):
-    with pytest.raises(ParameterError, match=next(iter(given))):
-        train_on_shards(TEMPLATE, data, "label", **given)
+def test_wrong_arguments_and_templates_are_named(data, template, given, why):
+    with pytest.raises(ParameterError, match=why):
+        train_on_shards(template, data, "label", **given)
 
 
-def test_labels_that_cannot_be_separated_are_refused(data, tmp_path):
-    table = drawn()
-    weights = {"none": np.zeros(300), "one": table["label"].to_numpy().astype(float)}
-    for name, w in weights.items():
-        folder = write(tmp_path / name, [table.append_column("w", pa.array(w))])
-        with pytest.raises(LabelError, match="class weight above 0"):
-            train_on_shards(TEMPLATE, folder, "label", weight="w")
+@pytest.mark.parametrize(
+    ("label", "w", "why"),
+    [
+        (np.arange(300) % 2, np.zeros(300), "class weight above 0"),
+        (np.arange(300) % 2, np.arange(300) % 2.0, "class weight above 0"),
+        (np.arange(300), np.ones(300), "300 labels"),
+        (np.zeros(300, int), np.ones(300), "one label"),
+    ],
+)
+def test_labels_that_cannot_be_separated_are_refused(tmp_path, label, w, why):
+    table = drawn().set_column(2, "label", pa.array(label)).append_column("w", pa.array(w))
+    with pytest.raises(LabelError, match=why):
+        train_on_shards(TEMPLATE, write(tmp_path / "d", table), "label", weight="w")
+
+
+def test_a_class_without_a_weight_is_refused(data):
     with pytest.raises(LabelError, match="class weight above 0"):
         train_on_shards(TEMPLATE.clone({"class_weight": {True: 0.0}}), data, "label")
-    many = table.set_column(2, "label", pa.array(np.arange(300)))
-    with pytest.raises(LabelError, match="300 labels"):
-        train_on_shards(TEMPLATE, write(tmp_path / "many", [many]), "label")
-    with pytest.raises(ParameterError, match="reject"):
-        train_on_shards(StandardScaler(reject=5.0) | TEMPLATE, data, "label")

@@ -78,10 +78,10 @@ MODELS = [
 ]
 
 
-def run(program, **environment):
+def run(program):
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,
@@ -90,12 +90,25 @@ def run(program, **environment):
     return done.stdout.split()
 
 
+AHEAD = "rehearsal.compile_ahead(model)"
+WARM = """model = StandardScaler() | model
+streamsvm.warm(model, sparse=False)
+before = specialisations()
+model.predict_one(event(0))
+assert specialisations() == before"""
+
+
 @compiled
 @pytest.mark.parametrize("model", slow_but(MODELS, "LASVMClassifier()"))
 def test_nothing_is_compiled_or_loaded_late(model):
     """What a first event in a cold cache does ahead of the others is done here by hand."""
-    prepare = "rehearsal.compile_ahead(model)"
-    assert run(SPECIALISATIONS + LEARNS.format(model=model, prepare=prepare)) == ["True"]
+    assert run(SPECIALISATIONS + LEARNS.format(model=model, prepare=AHEAD)) == ["True"]
+
+
+@compiled
+def test_a_pipeline_compiles_nothing_after_warm():
+    program = LEARNS.format(model="SVMSGDClassifier()", prepare=WARM)
+    assert run(SPECIALISATIONS + program) == ["True"]
 
 
 @pytest.fixture
@@ -107,9 +120,14 @@ def rehearsed(monkeypatch):
     return seen
 
 
-def test_an_event_that_compiles_something_compiles_the_rest(rehearsed, monkeypatch):
-    model = SVMSGDClassifier(l2=0.01)
-    learn = Learner._learn_run
+def test_an_event_that_compiles_something_compiles_the_rest_and_others_nothing(
+    rehearsed, monkeypatch
+):
+    LASVMClassifier().learn_one({"a": 1.0}, True)
+    rehearsed.clear()
+    LASVMClassifier().learn_one({"a": 1.0}, True)
+    assert not rehearsed
+    model, learn = SVMSGDClassifier(l2=0.01), Learner._learn_run
 
     def compiling(*args):
         _compiling.clock.functions += 1
@@ -121,21 +139,10 @@ def test_an_event_that_compiles_something_compiles_the_rest(rehearsed, monkeypat
     assert model.n_examples == 1
 
 
-def test_an_event_that_compiles_nothing_rehearses_nothing(rehearsed):
-    LASVMClassifier().learn_one({"a": 1.0}, True)
-    rehearsed.clear()
-    LASVMClassifier().learn_one({"a": 1.0}, True)
-    assert not rehearsed
+KINDS = [LaRankClassifier, LASVMClassifier, AdaptiveSVMClassifier]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    slow_but(
-        [LaRankClassifier, LASVMClassifier, AdaptiveSVMClassifier],
-        LASVMClassifier,
-        AdaptiveSVMClassifier,
-    ),
-)
+@pytest.mark.parametrize("kind", slow_but(KINDS, *KINDS[1:]))
 def test_after_some_events_that_look_sparse_sparse_rows_are_compiled_for(rehearsed, kind):
     """Later a LaRank on words compiled for 41 s in the middle of the stream."""
     flags = dict.fromkeys(map(str, range(60)), 0.0)
@@ -192,45 +199,33 @@ def test_warm_takes_all_configurations(used):
 
 def test_warm_keeps_what_a_learner_is(used):
     model = LASVMClassifier(kernel=kernels.Linear(), sparse=True)
-    streamsvm.warm([model, SVMSGDClassifier(hashing=64)], kernels=["rbf"], sparse=False)
-    assert [(m.kernel, m.sparse) for m in used[:-1]] == [(kernels.Linear(), True)]
-    assert used[-1].hashing == 64 and len(used) == 2
+    pipeline = MinMaxScaler() | StandardScaler() | SVMSGDClassifier(hashing=64)
+    streamsvm.warm([model, pipeline], kernels=["rbf"], sparse=False)
+    assert [(type(m), getattr(m, "kernel", None)) for m in used] == [
+        (LASVMClassifier, kernels.Linear()), (StandardScaler, None), (SVMSGDClassifier, None)
+    ]  # fmt: skip
+    assert used[0].sparse is True
+    assert used[1] is pipeline["StandardScaler"] and used[2].hashing == 64
     used.clear()
     streamsvm.warm(LASVMClassifier, kernels=[kernels.RBF(gamma=2.0)], sparse=False)
     assert [m.kernel for m in used] == [kernels.RBF(gamma=2.0)] * 2
     assert all(m.sparse is False for m in used)
 
 
-def test_warm_compiles_the_steps_of_pipelines(used):
-    pipeline = MinMaxScaler() | StandardScaler() | SVMSGDClassifier(hashing=64)
-    streamsvm.warm([pipeline, LASVMClassifier(sparse=True)])
-    assert used[0] is pipeline["StandardScaler"]
-    assert [type(m) for m in used[1:]] == [SVMSGDClassifier, LASVMClassifier]
-    assert used[1].hashing == 64
-    used.clear()
-    for other in (StandardScaler() | LogisticRegression(), LogisticRegression()):
-        with pytest.raises(ParameterError, match=r"learners=LogisticRegression .* a pipeline that"):
-            streamsvm.warm(other)
-    assert not used
-
-
-@compiled
-def test_a_pipeline_compiles_nothing_after_warm():
-    prepare = "model = StandardScaler() | model\nstreamsvm.warm(model, sparse=False)\n"
-    prepare += "before = specialisations()\nmodel.predict_one(event(0))\n"
-    prepare += "assert specialisations() == before"
-    program = LEARNS.format(model="SVMSGDClassifier()", prepare=prepare)
-    assert run(SPECIALISATIONS + program) == ["True"]
-
-
 def test_warm_says_what_it_takes(used):
-    with pytest.raises(ParameterError, match=r"kernels has 'rfb': known names are rbf, linear"):
-        streamsvm.warm(kernels=["rfb"])
-    for unknown in (3, "x"):
-        with pytest.raises(ParameterError, match=rf"kernels has {unknown!r}: known names"):
-            streamsvm.warm(kernels=unknown)
-    with pytest.raises(ParameterError, match=r"learners='lasvm': give one of the classes"):
-        streamsvm.warm("lasvm")
+    known = "known names are rbf, linear"
+    for given, said in (
+        ({"kernels": ["rfb"]}, f"kernels has 'rfb': {known}"),
+        ({"kernels": 3}, f"kernels has 3: {known}"),
+        ({"kernels": "x"}, f"kernels has 'x': {known}"),
+        ({"learners": "lasvm"}, "learners='lasvm': give one of the classes"),
+        *(
+            ({"learners": other}, r"learners=LogisticRegression .* a pipeline that")
+            for other in (StandardScaler() | LogisticRegression(), LogisticRegression())
+        ),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            streamsvm.warm(**given)
     assert not used
 
 

@@ -119,14 +119,6 @@ def test_each_wrapper_is_asked_here_and_everywhere():
     assert adapted == {type(wrapped.make(SVMSGDClassifier())) for wrapped in WRAPPERS.values()}
 
 
-@ALL
-def test_rows_of_the_report_have_names_of_their_own(name):
-    wrapped = WRAPPERS[name]
-    report = Run(MemorySource(wrapped.events[:400]), wrapped.make(scaled())).execute()
-    names = [row for row, _ in report_rows(report, {})]
-    assert all(names) and len({*names}) == len(names) and not any("_" in row for row in names)
-
-
 def loop(wrapped, model, events, delay=0):
     """Ask each event and learn it so many events later, as a user does; return what was said."""
     said = []
@@ -171,24 +163,38 @@ def check_counts(model, said, labels):
 def test_a_run_is_a_loop_of_events(name, make):
     wrapped = WRAPPERS[name]
     model, other = wrapped.make(make()), wrapped.make(make())
-    report = Run(MemorySource(wrapped.events), model).execute()
+    serving = Serving(model, seconds=0.0)
+    report = Run(MemorySource(wrapped.events), model, on_progress=serving.refresh).execute()
     said = loop(wrapped, other, wrapped.events)
     assert wrapped.state_of(model) == wrapped.state_of(other)
     go_on_alike(wrapped, model, other)
-    n = len(wrapped.events)
+    n, x = len(wrapped.events), wrapped.events[0][0]
     assert report.learnt == n
+    plain = model.classifier if isinstance(model, ActiveLearner) else model
+    served = serving.predict_one(x)
+    assert served == copy.deepcopy(plain).predict_one(x)
+    assert serving.predict_proba_one(x) == plain.predict_proba_one(x)
+    rows = [row for row, _ in report_rows(report, {})]
+    assert all(rows) and len({*rows}) == len(rows) and not any("_" in row for row in rows)
     figures = getattr(report, wrapped.figures)
     if name == "sets":
         hits = sum(y in found for found, (_, y) in zip(said, wrapped.events, strict=True))
         assert hits == model.sets.n - model.sets.n_missed and report.accuracy > 0.7
         assert figures == model.sets.figures()
+        rows, at_rest = [x for x, _ in wrapped.events], model.sets.at_rest()
+        expected = [at_rest.of(model.predict_proba_one(x)) for x in rows]
+        assert [serving.predict_set_one(x) for x in rows] == expected
     elif name == "answers":
         answers = sum(answer.label is not None for answer in said)
         assert figures["n_answered"] == figures["n_checked"] == answers > 100
         assert figures["answered_error"] < 0.1
+        answer, n_seen = serving.answer_one(x), model.answering.n_seen
+        assert (answer.label, n_seen) == (served, n + 2)
+        model.learn_one(*wrapped.events[0], given=answer)
     elif name == "compare":
         assert figures["record"] == model.record and model.record["in_use"] == "b"
         assert report.n_support_vectors == model.b.n_support_vectors
+        assert isinstance(serving.model, LASVMClassifier)
         # The first prediction, None, is not scored; River's model makes one.
         ends, first = model.record["n"], int(make is not rivers)
         both = list(enumerate(zip(said, wrapped.events, strict=True)))[1:]
@@ -205,15 +211,23 @@ def test_a_run_is_a_loop_of_events(name, make):
 
 @ALL
 def test_late_labels_count_for_what_was_given_also_in_parts(name, tmp_path):
-    wrapped = WRAPPERS[name]
+    wrapped, path = WRAPPERS[name], tmp_path / "run.ckpt"
+    n = len(wrapped.events)
+
+    def run(model, limit=None, every=None):
+        late = LateLabels(delay=30)
+        options = {"checkpoint": Checkpoint(path, every)} if every else {}
+        report = Run(MemorySource(wrapped.events), model, late=late, limit=limit, **options)
+        return report.execute()
+
     model, other = wrapped.make(scaled()), wrapped.make(scaled())
-    late = LateLabels(delay=30)
-    report = Run(MemorySource(wrapped.events), model, late=late).execute()
+    report = run(model)
+    late = report.late
     if not name.startswith("asking"):
         said = loop(wrapped, other, wrapped.events, 30)
         assert wrapped.state_of(model) == wrapped.state_of(other)
         check_counts(model, said, [y for _, y in wrapped.events])
-    assert report.learnt == len(wrapped.events) and late.counts["held"] == 0
+    assert report.learnt == n and late["held"] == 0
     if name == "sets":
         # Labels come 30 events late: the bound is wider by as many, and the figure knows.
         assert model.sets.n == 1250 and 250 - 9 - 30 < model.sets.n_missed < 250 + 5 + 30
@@ -222,17 +236,12 @@ def test_late_labels_count_for_what_was_given_also_in_parts(name, tmp_path):
     elif name == "answers":
         assert model.answering.n_labelled == 1250 and report.answers["n_checked"] > 100
     elif name.startswith("asking"):
-        assert late.counts["answered"] == model.n_answered == model.n_asked
-        assert late.counts["not_asked"] == len(wrapped.events) - model.n_asked
-    path = tmp_path / "run.ckpt"
+        assert late["answered"] == model.n_answered == model.n_asked
+        assert late["not_asked"] == n - model.n_asked
     took_over = model.record["n"] if name == "compare" else 400
     for limit in (20, took_over + 10, took_over + 60, None):
         again = wrapped.make(scaled())
-        run = Run(
-            MemorySource(wrapped.events), again, late=LateLabels(delay=30), limit=limit,
-            checkpoint=Checkpoint(path, 50),
-        )  # fmt: skip
-        last = run.execute()
+        last = run(again, limit, every=50)
         kept = streamsvm.load(path)
         if name == "compare":
             # What is kept is from before a run that ends at its limit learns what it holds.
@@ -244,11 +253,7 @@ def test_late_labels_count_for_what_was_given_also_in_parts(name, tmp_path):
     assert last.accuracy == report.accuracy
     assert getattr(last, wrapped.figures) == getattr(report, wrapped.figures)
     with pytest.raises(CheckpointError):
-        run = Run(
-            MemorySource(wrapped.events), wrapped.other(scaled()), late=LateLabels(delay=30),
-            checkpoint=Checkpoint(path),
-        )  # fmt: skip
-        run.execute()
+        run(wrapped.other(scaled()), every=50)
     with pytest.raises(ParameterError, match="once"):
         Run(MemorySource(wrapped.events), wrapped.make(scaled()), epochs=2)
 
@@ -328,69 +333,46 @@ def test_an_event_that_the_model_refuses_is_not_counted(name):
         assert wrapped.state_of(model) == state
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
-        Selective(SVMSGDClassifier(), seed=1),
-        *(Compare(**given) for given in Compare._unit_test_params()),
-    ],
-    ids=lambda model: type(model).__name__,
-)
-def test_rivers_checks(model):
-    for check in checks.yield_checks(model):
-        if check.__name__ not in model._unit_test_skips():
-            check(model.clone())
-
-
-def test_river_finds_that_keywords_are_passed_on():
+def test_rivers_checks():
+    models = [Compare(**given) for given in Compare._unit_test_params()]
+    for model in (Selective(SVMSGDClassifier(), seed=1), *models):
+        for check in checks.yield_checks(model):
+            if check.__name__ not in model._unit_test_skips():
+                check(model.clone())
     checks.common.check_wrapper_accepts_kwargs(ConformalSets(SVMSGDClassifier()))
 
 
-REFUSED = [
-    (Selective, {"model": SequencePA()}),
-    (Selective, {"model": ConformalSets(SVMSGDClassifier())}),
-    (Selective, {"model": linear_model.LinearRegression()}),
-    (Selective, {"model": ActiveLearner(SVMSGDClassifier())}),
-    (Selective, {"model": SVMSGDClassifier}),
-    (ConformalSets, {"model": OSPASParser()}),
-    (ConformalSets, {"model": ActiveLearner(SVMSGDClassifier())}),
-    (ConformalSets, {"model": SVMSGDClassifier}),
-    (ConformalSets, {"model": multiclass.OneVsOneClassifier(linear_model.LogisticRegression())}),
-    (ActiveLearner, {"classifier": None}),
-    (ActiveLearner, {"classifier": ActiveLearner(SVMSGDClassifier())}),
-    (ActiveLearner, {"classifier": SVMSGDClassifier}),
-    (Compare, {"a": SVMSGDClassifier}),
-    (ConformalSets, {"coverage": 1.0}),
-    (ConformalSets, {"coverage": True}),
-    (ConformalSets, {"coverage": 0.9996}),
-    (ConformalSets, {"score": "margin"}),
-    (ConformalSets, {"model": tree.HoeffdingTreeRegressor(), "by_class": True}),
-    (Selective, {"error": 0.0}),
-    (Selective, {"error": True}),
-    (Selective, {"level": 1.0}),
-    (Selective, {"audit": -0.1}),
-    (Compare, {"level": 1}),
-    (Compare, {"level": True}),
-    (Compare, {"learns": "b"}),
-    (Compare, {"learns": ("c",)}),
-    (Compare, {"on_decision": "swap"}),
-    (Compare, {"loss": "absolute"}),
-    (Compare, {"largest_loss": 0}),
-    (Compare, {"warm_up": -1}),
-    (Compare, {"b": linear_model.LinearRegression()}),
-    (ActiveLearner, {"budget": 0.0}),
-    (ActiveLearner, {"budget": 1.5}),
-    (ActiveLearner, {"budget": float("nan")}),
-    (ActiveLearner, {"strategy": "entropy"}),
-    (ActiveLearner, {"candidates": 0, "oracle": len}),
-    (ActiveLearner, {"candidates": 5}),
-    (ActiveLearner, {"candidates": 5, "oracle": len, "strategy": "random"}),
-    (ActiveLearner, {"seed": -1}),
-    (ActiveLearner, {"oracle": 5}),
-]
+REFUSED = {
+    Selective: [
+        {"model": SequencePA()}, {"model": ConformalSets(SVMSGDClassifier())},
+        {"model": linear_model.LinearRegression()}, {"model": ActiveLearner(SVMSGDClassifier())},
+        {"model": SVMSGDClassifier}, {"error": 0.0}, {"error": True}, {"level": 1.0},
+        {"audit": -0.1},
+    ],
+    ConformalSets: [
+        {"model": OSPASParser()}, {"model": ActiveLearner(SVMSGDClassifier())},
+        {"model": SVMSGDClassifier}, {"model": tree.HoeffdingTreeRegressor(), "by_class": True},
+        {"model": multiclass.OneVsOneClassifier(linear_model.LogisticRegression())},
+        {"coverage": 1.0}, {"coverage": True}, {"coverage": 0.9996}, {"score": "margin"},
+    ],
+    ActiveLearner: [
+        {"classifier": None}, {"classifier": ActiveLearner(SVMSGDClassifier())},
+        {"classifier": SVMSGDClassifier}, {"budget": 0.0}, {"budget": 1.5},
+        {"budget": float("nan")}, {"strategy": "entropy"}, {"seed": -1}, {"oracle": 5},
+        {"candidates": 0, "oracle": len}, {"candidates": 5},
+        {"candidates": 5, "oracle": len, "strategy": "random"},
+    ],
+    Compare: [
+        {"a": SVMSGDClassifier}, {"b": linear_model.LinearRegression()}, {"level": 1},
+        {"level": True}, {"learns": "b"}, {"learns": ("c",)}, {"on_decision": "swap"},
+        {"loss": "absolute"}, {"largest_loss": 0}, {"warm_up": -1},
+    ],
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(("cls", "given"), REFUSED)
+@pytest.mark.parametrize(
+    ("cls", "given"), [(cls, given) for cls, all_given in REFUSED.items() for given in all_given]
+)
 def test_what_cannot_be_wrapped_is_refused(cls, given):
     good = {Compare: ("a", "b"), ActiveLearner: ("classifier",)}.get(cls, ("model",))
     with pytest.raises(ParameterError):
@@ -458,17 +440,16 @@ def test_content_that_does_not_hold_together_is_refused(name):
 def test_a_pickled_monitor_of_a_wrapper_goes_on(name):
     wrapped = WRAPPERS[name]
     monitor = TrackingMonitor(wrapped.make(scaled()), every=50)
-    for x, y in wrapped.events[:100]:
-        monitor.model.predict_one(x)
-        monitor.model.learn_one(x, y)
-    other = pickle.loads(pickle.dumps(monitor))
-    assert other.get()["n_examples"] == monitor.get()["n_examples"]
-    for x, y in wrapped.events[100:300]:
-        for one in (monitor, other):
+    both = [monitor]
+    for i, (x, y) in enumerate(wrapped.events[:300]):
+        if i == 100:
+            both.append(pickle.loads(pickle.dumps(monitor)))
+        for one in both:
             one.model.predict_one(x)
             one.model.learn_one(x, y)
-    assert other.get()["n_examples"] == monitor.get()["n_examples"] > 100
-    assert other.get()["accuracy"] == monitor.get()["accuracy"]
+    mine, other = (one.get() for one in both)
+    assert other["n_examples"] == mine["n_examples"] > 100
+    assert other["accuracy"] == mine["accuracy"]
 
 
 @pytest.mark.parametrize("model", [None, 3, LASVMClassifier])

@@ -3,15 +3,13 @@
 import pytest
 
 from streamsvm import (
-    ActiveLearner,
     HullerClassifier,
     LaRankClassifier,
     LASVMClassifier,
     SBPClassifier,
-    Selective,
     SVMSGDClassifier,
 )
-from streamsvm.errors import BadEventError, KeyedStateError, ParameterError
+from streamsvm.errors import BadEventError, KeyedStateError
 from streamsvm.model_files.container import encoded
 from streamsvm.run.keyed import models as keyed
 from streamsvm.run.keyed import records
@@ -19,10 +17,6 @@ from streamsvm.run.keyed.models import KeyedModels
 from streamsvm.selection.strategies import Random
 from tests.run.keyed.fake_state import FakeState
 from tests.run.keyed.test_models import events, fed, learnt, model_in
-
-
-def sgd():
-    return SVMSGDClassifier(seed=0)
 
 
 @pytest.mark.parametrize(
@@ -38,12 +32,6 @@ def test_models_without_a_seed_come_back_as_they_were(make):
     assert [live.predict_one(x) for x in rows] == [again.predict_one(x) for x in rows]
     assert live.n_examples == again.n_examples > 0
     assert again.seed == 0
-
-
-def test_models_that_a_prediction_changes_are_refused():
-    for model in (Selective(LASVMClassifier()), ActiveLearner(LASVMClassifier())):
-        with pytest.raises(ParameterError, match="each prediction changes a"):
-            KeyedModels(model)
 
 
 def test_damage_is_told_from_a_commit_that_came_in_part(monkeypatch):
@@ -79,7 +67,7 @@ def test_what_the_state_or_a_restored_model_raises_is_no_fault_of_an_event(monke
                 raise ValueError("no space")
             super().set(name, value)
 
-    pairs, state, worker = events(20), Broken(), KeyedModels(sgd())
+    pairs, state, worker = events(20), Broken(), KeyedModels(SVMSGDClassifier(seed=0))
     with pytest.raises(KeyedStateError, match="key 'k': Exception: IO error"):
         learnt(worker, 0, *pairs[0], state)
     state.fails = "set"
@@ -87,14 +75,16 @@ def test_what_the_state_or_a_restored_model_raises_is_no_fault_of_an_event(monke
         learnt(worker, 0, *pairs[0], state)
     state.fails = ""
     fed(worker, state, pairs)
-    assert encoded(worker.model_of("k", "t", state)) == encoded(model_in(state, sgd()))
+    assert encoded(worker.model_of("k", "t", state)) == encoded(
+        model_in(state, SVMSGDClassifier(seed=0))
+    )
     with monkeypatch.context() as patch:
         patch.setattr(SVMSGDClassifier, "learn_one", lambda *_: 1 / 0)
         with pytest.raises(KeyedStateError, match="ZeroDivisionError"):
-            model_in(state, sgd())
+            model_in(state, SVMSGDClassifier(seed=0))
         # The same, of an event that is new, is about the event.
         with pytest.raises(BadEventError, match="ZeroDivisionError"):
-            learnt(KeyedModels(sgd()), 0, *pairs[0], FakeState())
+            learnt(KeyedModels(SVMSGDClassifier(seed=0)), 0, *pairs[0], FakeState())
 
 
 def test_a_state_that_does_not_say_what_is_pending_is_refused():

@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 
 import streamsvm
 from streamsvm import (
+    ActiveLearner,
     IncrementalSVMRegressor,
     LASVMClassifier,
+    Selective,
     SequencePA,
     StandardScaler,
     SVMSGDClassifier,
@@ -249,8 +251,7 @@ def test_states_and_parameters_that_cannot_be_used():
     with pytest.raises(KeyedStateError, match=r"from topic 't', and now an event comes from 'u'"):
         models.predict_then_learn("k", "u", (9, 0), {"a": 1.0}, True, state)
     kept = dict(state.kept)
-    monkey = pytest.MonkeyPatch()
-    with monkey.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(records, "FORMAT", 2)
         fed(KeyedModels(SVMSGDClassifier(seed=0)), newer := FakeState(), events(5))
     with pytest.raises(NewerModelFileError, match=r"written in format 2; .* upgrade all workers"):
@@ -262,6 +263,9 @@ def test_states_and_parameters_that_cannot_be_used():
         KeyedModels("none.svm")
     for model in (None, SVMSGDClassifier, [SVMSGDClassifier()], StandardScaler(), SequencePA()):
         with pytest.raises(ParameterError, match=r".* is no model for keys to begin with: use a"):
+            KeyedModels(model)
+    for model in (Selective(LASVMClassifier()), ActiveLearner(LASVMClassifier())):
+        with pytest.raises(ParameterError, match="each prediction changes a"):
             KeyedModels(model)
     with pytest.raises(ParameterError, match=r"probabilities=True: IncrementalSVMRegressor has"):
         KeyedModels(IncrementalSVMRegressor(), probabilities=True)
