@@ -145,6 +145,7 @@ def test_it_goes_on_from_a_snapshot_after_any_event(opened, name):
         assert json.dumps(by_batch.snapshot()) == json.dumps(first.snapshot())
         assert rest_of(first) == rest_of(second) == rest_of(by_batch) == whole[n:]
         second.rewind()
+        assert second.snapshot().get("vocabulary") == opened().snapshot().get("vocabulary")
         assert rest_of(second) == whole and second.n_rows in (N, None)
 
 

@@ -220,15 +220,18 @@ def test_wrong_filters(write):
 
 
 def test_numbers_may_change_kind_and_columns_may_be_missing_between_files(write, tmp_path):
-    write("a.parquet", {"n": pa.array([1], pa.int32()), "t": ["u"], "y": ["p"]})
+    labels = pa.array(["p"]).dictionary_encode()
+    write("a.parquet", {"n": pa.array([1], pa.int32()), "t": ["u"], "y": labels})
     write("b.parquet", {"n": [0.5], "y": pa.array(["q"], pa.large_string())})
     write("c.parquet", {"n": pa.nulls(1), "t": pa.array(["v"]).dictionary_encode()})
     source = ParquetSource(tmp_path, "y", filters=[[("n", "<", 5)], [("t", "==", "v")]])
     expected = [({"n": 1.0, "t=u": 1.0}, "p"), ({"n": 0.5}, "q"), ({"t=v": 1.0}, None)]
     assert [(x, y) for x, y, _ in source.events()] == expected
     source.rewind()
-    batches = source.batches()
+    batches = list(source.batches())
     assert [(x, y) for batch in batches for x, y, _ in batch.events()] == expected
+    # Labels of a file that has none are of the type of the others.
+    assert batches[-1].labels.type == pa.string()
 
 
 def test_a_file_without_any_of_the_columns_gives_empty_events(write, tmp_path):
