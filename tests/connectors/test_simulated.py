@@ -168,6 +168,7 @@ def test_after_rewind_and_resume_the_first_event_is_due_at_once(clock):
     stream.rewind()
     start = clock.now
     assert [clock.now - start for _ in stream.events()][:3] == [0, 1, 2]
+    clock.now += 1000
     stream.resume(snapshot)
     start = clock.now
     assert [(p.row, clock.now - start) for _, _, p in stream.events()][:2] == [(5, 0), (6, 1)]
