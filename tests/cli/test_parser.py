@@ -10,7 +10,7 @@ import pytest
 from streamsvm import SVMSGDClassifier
 from streamsvm.cli import learners
 from streamsvm.cli.learners import ADDED_BY_HAND, model_from
-from streamsvm.cli.main import main, parser
+from streamsvm.cli.main import parser
 from streamsvm.cli.parameters import parameters
 from streamsvm.errors import ParameterError
 from streamsvm.learners.bases.registry import registered_learners
@@ -27,25 +27,21 @@ from streamsvm.learners.bases.registry import registered_learners
         (["warm", "--rate", "5"], "unknown option --rate\n"),
         (["warm", "--kernel", "rfb"], "argument --kernel: unknown value 'rfb', did you mean rbf?"),
         (["replay", "f"], "streamsvm replay: the following arguments are required: --target"),
+        (["predict"], "\nusage: streamsvm predict MODEL [FILE] [options]; "),
+        ([], "\nusage: streamsvm "),
+        (["label", "a.txt"], "--learner sequence_larank"),
+        (["label-topic", "a.txt"], "--learner sequence_larank"),
+        (["evaluate", "x"], "unknown command 'evaluate': use `predict MODEL FILE --target"),
+        (["fit", "x"], "unknown command 'fit': use `replay FILE"),
     ],
 )
-def test_a_wrong_argument(arguments, said, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(arguments)
-    out, err = capsys.readouterr()
-    assert end.value.code == 2 and not out
-    assert said in err and err.count("\n") == 2
+def test_a_wrong_argument(arguments, said, run):
+    out, err = run(*arguments, code=2)
+    assert said in err and err.count("\n") == 2 and not out
     assert err.splitlines()[1].startswith("usage: streamsvm")
 
 
-def test_the_usage_names_what_is_required(capsys):
-    with pytest.raises(SystemExit):
-        main(["predict"])
-    assert "usage: streamsvm predict MODEL [FILE] [options]; " in (capsys.readouterr().err)
-
-
 def test_kernels_and_learners_of_modules(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "my_kernels.py").write_text(
         "import typing\nfrom streamsvm import LASVMClassifier, kernels\n"
         "class Flat(typing.NamedTuple):\n    gamma: float\n    other: float = 2.0\n"
@@ -84,26 +80,17 @@ def test_a_plug_in_that_fails_is_left_out(monkeypatch, capsys):
     assert "plug-in no_such_module is left out" in capsys.readouterr().err
 
 
-def help_of(capsys, *arguments):
-    with pytest.raises(SystemExit) as end:
-        main([*arguments])
-    assert end.value.code == 0
-    return capsys.readouterr().out
-
-
 @pytest.mark.parametrize("command", ["replay", "consume", "compare"])
-@pytest.mark.parametrize("of_learner", [("--learner", "lasvm"), ("--learner=lasvm",)])
-def test_help_shows_the_options_of_the_named_learner(command, of_learner, capsys):
-    printed = help_of(capsys, command, "--help", *of_learner)
-    assert printed == help_of(capsys, command, *of_learner, "--help")
+def test_help_shows_the_options_of_the_named_learner(command, run):
+    printed = run(command, "--help", "--learner", "lasvm").out
+    assert printed == run(command, "--learner=lasvm", "--help").out
     assert printed.startswith(f"usage: streamsvm {command} ") and "Options of lasvm." in printed
     assert "--delta-max N" in printed and "--gamma GAMMA" in printed and "--scale" in printed
-    assert "--l2" not in printed and "--template" not in printed and "--nu" not in printed
 
 
 @pytest.mark.parametrize("learner", registered_learners(), ids=lambda one: one.name)
-def test_help_shows_what_a_learner_takes_and_nothing_else(learner, capsys):
-    printed = help_of(capsys, "replay", "--help", "--learner", learner.name)
+def test_help_shows_what_a_learner_takes_and_nothing_else(learner, run):
+    printed = run("replay", "--help", "--learner", learner.name).out
     shown = {name.replace("-", "_") for name in re.findall(r"^  --([\w-]+)", printed, re.M)}
     of_any = {one.name for one in parameters(ADDED_BY_HAND)}
     assert shown & of_any == inspect.signature(learner.cls).parameters.keys() & of_any
@@ -112,19 +99,17 @@ def test_help_shows_what_a_learner_takes_and_nothing_else(learner, capsys):
     assert len(printed.splitlines()) < 300
 
 
-def test_help_without_a_learner_is_that_of_the_default(capsys):
-    printed = help_of(capsys, "replay", "-h")
+def test_help_without_a_learner_is_that_of_the_default(run):
+    printed = run("replay", "-h").out
     assert "Options of adaptive, the default." in printed and "--delta-max" not in printed
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("learner", "said"),
     [
-        (["--help", "--learner", "lasmv"], "unknown value 'lasmv', did you mean lasvm? (choose"),
-        (["--help", "--learner", "nowhere:A"], "No module named 'nowhere'"),
+        ("lasmv", "unknown value 'lasmv', did you mean lasvm? (choose"),
+        ("nowhere:A", "No module named 'nowhere'"),
     ],
 )
-def test_help_for_a_learner_that_is_not_there(arguments, said, capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["replay", *arguments])
-    assert end.value.code == 2 and said in capsys.readouterr().err
+def test_help_for_a_learner_that_is_not_there(learner, said, run):
+    assert said in run("replay", "--help", "--learner", learner, code=2).err

@@ -6,7 +6,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from streamsvm.cli.main import main
 from tests import brokers
 from tests.consumers import arrow_bytes
 
@@ -21,9 +20,8 @@ SENTENCES = [
 
 
 @pytest.fixture
-def topic(tmp_path, monkeypatch):
+def topic():
     """Return a function that produces messages, and returns the arguments to consume them."""
-    monkeypatch.chdir(tmp_path)
     with brokers.mock() as address:
         producer = confluent_kafka.Producer({"bootstrap.servers": address, "log_level": 0})
 
@@ -38,13 +36,13 @@ def topic(tmp_path, monkeypatch):
         yield produced
 
 
-def report(capsys, *arguments):
-    assert main([*map(str, arguments)]) == 0
-    return json.loads(capsys.readouterr().out)
+@pytest.fixture
+def report(run):
+    return lambda *arguments: json.loads(run(*arguments).out)
 
 
 @pytest.mark.slow
-def test_tokens_of_all_kinds_bad_messages_and_a_checkpoint(topic, capsys):
+def test_tokens_of_all_kinds_bad_messages_and_a_checkpoint(topic, report, run):
     payloads = []
     for i, (words, labels) in enumerate(SENTENCES):
         # What is a list of texts here is a list of objects there; some have one more text.
@@ -56,23 +54,23 @@ def test_tokens_of_all_kinds_bad_messages_and_a_checkpoint(topic, capsys):
     bad += [b'{"t": [{"w": NaN}], "y": ["A"]}']
     payloads[7:7] = bad
     arguments = [*topic("kinds", payloads), "--columns", "t"]
-    whole = report(capsys, *arguments, "--save", "whole.svm", "--group", "whole")
+    whole = report(*arguments, "--save", "whole.svm", "--group", "whole")
     assert whole["learnt"] == 40 and sum(whole["bad"].values()) == len(bad)
     letters = [json.loads(line) for line in Path(whole["dead_letters"]).read_text().splitlines()]
     assert sorted(letter["position"]["row"] for letter in letters) == list(range(7, 15))
     # A poll of the client ends where a limit is reached.
-    run = [*arguments, "--checkpoint", "c.ckpt", "--limit"]
-    assert report(capsys, *run, 10)["rows"] >= 10
+    limited = [*arguments, "--checkpoint", "c.ckpt", "--limit"]
+    assert report(*limited, 10)["rows"] >= 10
     # In another group, as the broker waits for the member before.
-    parts = report(capsys, *run, 99, "--group", "parts", "--save", "parts.svm")
+    parts = report(*limited, 99, "--group", "parts", "--save", "parts.svm")
     for name in ("rows", "tokens", "accuracy", "chunk_f1", "bad", "labels"):
         assert parts[name] == whole[name]
     assert Path("parts.svm").read_bytes() == Path("whole.svm").read_bytes()
-    assert main([*map(str, arguments), "--columns", "t,y"]) == 2
-    assert main(["consume", "--key", "k", *arguments[1:]]) == 2
+    run(*arguments, "--columns", "t,y", code=2)
+    run("consume", "--key", "k", *arguments[1:], code=2)
 
 
-def test_arrow_list_columns_a_sentence_a_row(topic, capsys):
+def test_arrow_list_columns_a_sentence_a_row(topic, report, run):
     words, labels = zip(*SENTENCES, strict=True)
     tags = [[word[0] for word in sentence] for sentence in words]
     payloads = []
@@ -80,19 +78,17 @@ def test_arrow_list_columns_a_sentence_a_row(topic, capsys):
         columns = {"w": words[i : i + 4], "tag": tags[i : i + 4], "y": labels[i : i + 4]}
         payloads.append(arrow_bytes(pa.record_batch(columns)))
     arguments = [*topic("arrow", payloads), "--decode", "arrow", "--checkpoint", "c"]
-    assert main(arguments) == 2
-    assert "--columns: name the field of the tokens" in capsys.readouterr().err
-    found = report(capsys, *arguments, "--columns", "w,tag")
+    assert "--columns: name the field of the tokens" in run(*arguments, code=2).err
+    found = report(*arguments, "--columns", "w,tag")
     assert (found["learnt"], found["tokens"], len(found["labels"])) == (40, 110, 3)
-    assert main([*arguments, "--columns", "w"]) == 1
-    assert "columns 'w,tag' there" in capsys.readouterr().err
+    assert "columns 'w,tag' there" in run(*arguments, "--columns", "w", code=1).err
 
 
 @pytest.mark.slow
-def test_more_labels_than_are_taken_are_dead_letters(topic, capsys):
+def test_more_labels_than_are_taken_are_dead_letters(topic, report):
     payloads = [json.dumps({"t": ["a"], "y": [f"L{i % 6}"]}).encode() for i in range(30)]
     arguments = [*topic("many", payloads), "--columns", "t", "--max-classes", "4"]
-    found = report(capsys, *arguments)
+    found = report(*arguments)
     assert (found["learnt"], found["bad"], len(found["labels"])) == (
         20, {"unusable sentence": 10}, 4,
     )  # fmt: skip

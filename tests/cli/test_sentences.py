@@ -13,7 +13,6 @@ import pytest
 import streamsvm
 from connectors import ConllSource
 from streamsvm import Chain, LaRankSequenceLabeler
-from streamsvm.cli.main import main
 from streamsvm.errors import FeatureError, LabelError
 from streamsvm.model_files.container import read, steps_of
 from streamsvm.run.bad_events import BadEvents
@@ -29,8 +28,7 @@ VARYING = ("seconds", "compile_seconds", "peak_bytes", "memory_bytes", "resumed"
 
 
 @pytest.fixture(autouse=True)
-def _files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _files(_folder):
     tags = [[word[0] for word in sentence] for sentence in WORDS]
     table = {"word": WORDS * 10, "tag": tags * 10, "chunk": LABELS * 10, "n": [1] * 40}
     pq.write_table(pa.table(table), "a.parquet")
@@ -55,20 +53,19 @@ def write_noisy(n=200):
     pq.write_table(pa.table({"word": words, "chunk": labels}), "noisy.parquet")
 
 
-def replay(file, *arguments, learner="sequence_larank"):
-    target = "chunk" if file.endswith(".parquet") else "-1"
-    arguments = ["--learner", learner] * ("--model" not in arguments) + list(arguments)
-    return ["replay", file, "--target", target, "--quiet", *arguments]
+@pytest.fixture
+def replay(run):
+    def run_replay(file, *arguments, learner="sequence_larank", code=0):
+        target = "chunk" if file.endswith(".parquet") else "-1"
+        arguments = ["--learner", learner] * ("--model" not in arguments) + list(arguments)
+        return run("replay", file, "--target", target, "--quiet", *arguments, code=code)
+
+    return run_replay
 
 
-def report(capsys, *arguments, learner="sequence_larank"):
-    assert main([*replay(*arguments, learner=learner), "--json"]) == 0
-    return json.loads(capsys.readouterr().out)
-
-
-def test_learning_saving_and_labelling(capsys):
+def test_learning_saving_and_labelling(report, predict):
     columns = ["--columns", "word,tag", "--template", "template"]
-    found = report(capsys, "a.parquet", *columns, "--save", "m.svm", "--test", "a.parquet")
+    found = report("a.parquet", *columns, "--save", "m.svm", "--test", "a.parquet")
     assert found["rows"] == found["learnt"] == 40 and found["tokens"] == 110
     assert found["accuracy"] > 0.85 and found["chunk_f1"] > 0.85
     assert found["sentence_accuracy"] > 0.7 and len(found["labels"]) == 3
@@ -80,31 +77,28 @@ def test_learning_saving_and_labelling(capsys):
         model.learn_one(sentence, labels)
     saved = streamsvm.load("m.svm")
     assert saved.predict_many(tokens) == model.predict_many(tokens)
-    predict = ["predict", "m.svm", "a.parquet", "--target", "chunk"]
-    assert main(predict) == 0
-    said = capsys.readouterr().out
-    assert main([*predict, "-o", "out.parquet"]) == 0
-    assert capsys.readouterr().out == said
+    evaluate = ["m.svm", "a.parquet", "--target", "chunk"]
+    said = predict(*evaluate).out
+    assert predict(*evaluate, "-o", "out.parquet").out == said
     assert re.fullmatch(r"test error  \d\.\d+% of 110 tokens of a.parquet, chunk F1 .*\n", said)
     found = pq.read_table("out.parquet")
     assert found["prediction"].to_pylist() == model.predict_many(tokens)
     assert found["row"].to_pylist() == list(range(40)) and found["file"][0].as_py() == "a.parquet"
 
 
-def test_text_files_epochs_finishing_and_going_on(capsys):
-    assert main(replay("a.txt", "--inference", "exact", "--save", "m.svm")) == 0
-    text = capsys.readouterr().out
+def test_text_files_epochs_finishing_and_going_on(replay, report, predict):
+    text = replay("a.txt", "--inference", "exact", "--save", "m.svm").out
     assert re.search(r"examples +3 in", text) and re.search(r"chunk F1 +[\d.]+%", text)
     assert re.search(r"tokens +11; [\d.]+% of sentences are right", text) and "certificate" in text
-    found = report(capsys, "a.txt", "--model", "m.svm")
+    found = report("a.txt", "--model", "m.svm")
     assert found["learner"] == "sequence_larank" and found["accuracy"] > 0.4
     assert found["model_examples"] == 6
-    found = report(capsys, "a.txt", "--epochs", "3", "--finish")
+    found = report("a.txt", "--epochs", "3", "--finish")
     assert (found["rows"], found["tokens"], found["finished"]) == (9, 11, True)
     for learner in ("sequence_pa", "sequence_perceptron"):
-        assert len(report(capsys, "a.txt", learner=learner)["labels"]) == 3
+        assert len(report("a.txt", "--learner", learner)["labels"]) == 3
     Path("new.txt").write_text("the t\ndog d\n")
-    assert main(["predict", "m.svm", "new.txt", "-o", "o.jsonl"]) == 0
+    predict("m.svm", "new.txt", "-o", "o.jsonl")
     assert json.loads(Path("o.jsonl").read_text())["prediction"] == ["B-NP", "I-NP"]
 
 
@@ -134,53 +128,44 @@ def test_text_files_epochs_finishing_and_going_on(capsys):
         (["a.txt", "--learner", "lasvm", "--template", "template"], 1, "a.txt"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_line(arguments, code, said, capsys):
+def test_what_cannot_be_done_is_said_in_a_line(arguments, code, said, replay):
     columns = [pa.array([["a"]])] * 3
     pq.write_table(pa.table(columns, names=["word", "chunk", "word"]), "twice.parquet")
     if "endless.txt" in arguments:
         Path("endless.txt").write_text("a B\n" * 100_001)
-    assert main(replay(*arguments)) == code
-    err = capsys.readouterr().err
+    err = replay(*arguments, code=code).err
     assert said in err and err.count("\n") == 1
 
 
-def test_the_older_commands_are_answered_by_the_newer_ones(capsys):
-    for older in ("label", "label-topic"):
-        with pytest.raises(SystemExit):
-            main([older, "a.txt"])
-        assert "--learner sequence_larank" in capsys.readouterr().err
-
-
-def test_limits_of_a_stream_without_end(capsys):
+def test_limits_of_a_stream_without_end(report):
     write_noisy()
-    assert report(capsys, "noisy.parquet", "--save", "m.svm")["n_support_vectors"] > 100
+    assert report("noisy.parquet", "--save", "m.svm")["n_support_vectors"] > 100
     assert steps_of(streamsvm.load("m.svm"))[1].n_support_patterns > 60
     limits = ["--max-support-patterns", "9", "--max-features", "50", "--save", "m.svm"]
-    report(capsys, "noisy.parquet", *limits)
+    report("noisy.parquet", *limits)
     learner = steps_of(streamsvm.load("m.svm"))[1]
     assert learner.n_support_patterns <= 9 and learner.n_features == 50
-    report(capsys, "noisy.parquet", "--window", "20", "--save", "m.svm")
+    report("noisy.parquet", "--window", "20", "--save", "m.svm")
     assert steps_of(streamsvm.load("m.svm"))[1].window == 20
 
 
-def test_a_model_has_its_own_learner_and_parameters(capsys):
-    assert main(replay("a.txt", "--save", "m.svm")) == 0
+def test_a_model_has_its_own_learner_and_parameters(replay, report, run):
+    replay("a.txt", "--save", "m.svm")
     for more in (["--order", "1"], ["--learner", "sequence_pa"], ["--template", "template"]):
-        assert main([*replay("a.txt", "--model", "m.svm"), *more]) == 2
-        assert f"{more[0]}: --model has its own" in capsys.readouterr().err
+        err = replay("a.txt", "--model", "m.svm", *more, code=2).err
+        assert f"{more[0]}: --model has its own" in err
     pq.write_table(pa.table({"a": [1.0, 2.0] * 9, "y": [0, 1] * 9}), "rows.parquet")
-    rows = ["replay", "rows.parquet", "--target", "y", "--json"]
-    assert main([*rows, "--learner", "sgd", "--save", "m.svm"]) == 0
-    assert main([*rows, "--model", "m.svm"]) == 0
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    rows = ["rows.parquet", "--target", "y"]
+    report(*rows, "--learner", "sgd", "--save", "m.svm")
+    found = report(*rows, "--model", "m.svm")
     streamsvm.save(streamsvm.StandardScaler(), "scaler.svm")
-    assert main([*rows, "--model", "scaler.svm"]) == 1
-    assert "scaler.svm holds no learner" in capsys.readouterr().err
+    err = run("replay", *rows, "--model", "scaler.svm", code=1).err
+    assert "scaler.svm holds no learner" in err
     assert (found["learner"], found["rows"], found["model_examples"]) == ("sgd", 18, 36)
 
 
 @needs_ctrl_c
-def test_after_a_signal_a_run_ends_with_a_checkpoint(monkeypatch):
+def test_after_a_signal_a_run_ends_with_a_checkpoint(monkeypatch, replay):
     own, calls = streamsvm.SequencePerceptron.predict_then_learn_many, []
 
     def signalled(self, *arguments):
@@ -191,104 +176,96 @@ def test_after_a_signal_a_run_ends_with_a_checkpoint(monkeypatch):
 
     monkeypatch.setattr(streamsvm.SequencePerceptron, "predict_then_learn_many", signalled)
     monkeypatch.setattr(streamsvm.SequencePerceptron, "chunk", 2)
-    arguments = replay("a.txt", "--checkpoint", "c.ckpt", learner="sequence_perceptron")
-    assert main(arguments) == 130
-    assert read("c.ckpt")[1]["states"]["place"]["taken"] == 2
-    assert main(arguments) == 0
-    assert read("c.ckpt")[1]["states"]["place"]["taken"] == 3
+    for code, taken in ((130, 2), (0, 3)):
+        replay("a.txt", "--checkpoint", "c.ckpt", learner="sequence_perceptron", code=code)
+        assert read("c.ckpt")[1]["states"]["place"]["taken"] == taken
 
 
 @pytest.mark.parametrize("features", [[], ["--template", "template"]])
-def test_a_model_keeps_the_names_of_its_columns(features, capsys):
-    assert main(replay("a.parquet", "--columns", "word,tag", *features, "--save", "m.svm")) == 0
+def test_a_model_keeps_the_names_of_its_columns(features, replay, predict):
+    replay("a.parquet", "--columns", "word,tag", *features, "--save", "m.svm")
     model, table = streamsvm.load("m.svm"), pq.read_table("a.parquet")
     words, tags = (table[name].to_pylist() for name in ("word", "tag"))
     dicts = [
         [{"tag": t, "word": w} for w, t in zip(*two, strict=True)]
         for two in zip(words, tags, strict=True)
     ]
-    predict = ["predict", "m.svm", "a.parquet", "-o", "o.parquet"]
-    assert main(predict) == 0
+    given = ["m.svm", "a.parquet", "-o", "o.parquet"]
+    predict(*given)
     expected = pq.read_table("o.parquet")["prediction"].to_pylist()
     assert expected[:2] == LABELS[:2]
     assert model.predict_many(dicts) == expected == model.predict_many(table)
-    capsys.readouterr()
     for wrong in ("tag,word", "word", "word,tag,chunk", "chunk,word"):
-        assert main([*predict, "--columns", wrong]) == 2
-        assert "the model has learnt word,tag; name as many" in capsys.readouterr().err
+        err = predict(*given, "--columns", wrong, code=2).err
+        assert "the model has learnt word,tag; name as many" in err
     for option in (["--keep", "n"], ["--allow-mismatch"]):
-        assert main([*predict, *option]) == 2
-        assert f"{option[0]}: not for learners of sentences" in capsys.readouterr().err
+        err = predict(*given, *option, code=2).err
+        assert f"{option[0]}: not for learners of sentences" in err
     # The third column of the text file is its labels.
-    (before,) = {Path("o.parquet").read_bytes()}
-    assert main(["predict", "m.svm", "a.txt", "--columns", "word,tag", "-o", "o.parquet"]) == 2
-    streamsvm.save(Chain(columns="0,1") | steps_of(model)[1], "text.svm")
-    assert main(replay("a.txt", "--save", "text.svm")) == 0
+    before = Path("o.parquet").read_bytes()
+    predict("m.svm", "a.txt", "--columns", "word,tag", "-o", "o.parquet", code=2)
     assert Path("o.parquet").read_bytes() == before
     pq.write_table(table.rename_columns(["text", "tag", "chunk", "n"]), "renamed.parquet")
-    renamed = ["renamed.parquet", "--columns", "text,tag", "-o", "p.parquet"]
-    assert main(["predict", "m.svm", *renamed]) == 0
+    predict("m.svm", "renamed.parquet", "--columns", "text,tag", "-o", "p.parquet")
     assert pq.read_table("p.parquet")["prediction"].to_pylist() == expected
 
 
-def test_sentences_that_cannot_be_used_are_kept_apart(capsys):
+def test_sentences_that_cannot_be_used_are_kept_apart(replay, report, predict):
     rows = {
         "word": [["a"], ["a", "b"], None, ["b"], []],
         "chunk": [["B"], ["B"], ["B"], [None], []],
     }
     pq.write_table(pa.table(rows), "bad.parquet")
     # Of one label there is nothing to learn.
-    assert main(replay("bad.parquet", "--on-error", "skip")) == 1
+    replay("bad.parquet", "--on-error", "skip", code=1)
     rows = {name: [[name], *lists] for name, lists in rows.items()}
     pq.write_table(pa.table(rows), "bad.parquet")
-    capsys.readouterr()
-    found = report(capsys, "bad.parquet", "--save", "m.svm")
+    found = report("bad.parquet", "--save", "m.svm")
     assert (found["rows"], found["learnt"], found["tokens"]) == (6, 3, 2)
     assert found["bad"] == {"unequal lengths": 2, "unusable sentence": 1}
     letters = [json.loads(line) for line in Path(found["dead_letters"]).read_text().splitlines()]
     assert [letter["position"]["row"] for letter in letters] == [2, 3, 4]
     assert "unequal lengths" in letters[0]["reason"] and "missing" in letters[2]["reason"]
-    assert main(replay("bad.parquet", "--on-error", "raise")) == 1
-    assert main(["predict", "m.svm", "bad.parquet", "-o", "o.parquet"]) == 0
-    assert "6 sentences, 1 of them without a prediction" in capsys.readouterr().err
+    replay("bad.parquet", "--on-error", "raise", code=1)
+    err = predict("m.svm", "bad.parquet", "-o", "o.parquet").err
+    assert "6 sentences, 1 of them without a prediction" in err
     predicted = pq.read_table("o.parquet")["prediction"].to_pylist()
     assert [None if row is None else len(row) for row in predicted] == [1, 1, 2, None, 1, 0]
 
 
-def test_only_the_sentences_of_bad_lines_are_left_out(capsys):
+def test_only_the_sentences_of_bad_lines_are_left_out(report, predict):
     Path("bad.txt").write_bytes(b"a B\n\nb\n\nc B\nd\n\n\xff B\n\ne C\n")
-    found = report(capsys, "bad.txt", learner="sequence_perceptron")
+    found = report("bad.txt", "--learner", "sequence_perceptron")
     assert found["learnt"] == 3 and sum(found["bad"].values()) == 2
     letters = [json.loads(line) for line in Path(found["dead_letters"]).read_text().splitlines()]
     assert [letter["x"]["payload"] for letter in letters] == ["c B\nd", "\\xff B"]
     streamsvm.save(Chain(columns="a,b") | streamsvm.SequencePA(), "m.svm")
-    assert main(["predict", "m.svm", "a.txt", "-o", "o.parquet"]) == 2
+    predict("m.svm", "a.txt", "-o", "o.parquet", code=2)
 
 
 @pytest.mark.parametrize(("file", "limits"), [("noisy.parquet", (90, 140)), ("a.txt", (10, 23))])
 @pytest.mark.parametrize("monitor", [["--no-monitor"], []])
-def test_a_run_goes_on_from_its_checkpoint(file, limits, monitor, capsys, monkeypatch):
+def test_a_run_goes_on_from_its_checkpoint(file, limits, monitor, report, replay, monkeypatch):
     write_noisy()
     monkeypatch.setattr(streamsvm.LaRankSequenceLabeler, "chunk", 13)
     if file == "a.txt":
         Path(file).write_text(Path(file).read_text() * 10)
-    whole = report(capsys, file, *monitor, "--save", "whole.svm")
+    whole = report(file, *monitor, "--save", "whole.svm")
     run = [file, *monitor, "--checkpoint", "c.ckpt", "--checkpoint-every", "7"]
     for limit in limits:
-        assert report(capsys, *run, "--limit", str(limit))["rows"] == limit
-    parts = report(capsys, *run, "--save", "parts.svm")
+        assert report(*run, "--limit", str(limit))["rows"] == limit
+    parts = report(*run, "--save", "parts.svm")
     for found in (parts, whole):
         followed = [found["monitor"].get(name) for name in ("n_examples", "dual", "certificate")]
         found |= dict.fromkeys((*VARYING, "examples_per_second")) | {"followed": followed}
     assert parts == whole
     assert Path("parts.svm").read_bytes() == Path("whole.svm").read_bytes()
-    assert main(replay(*run, "--C", "2")) == 1
-    assert "C 0.1 there, 2.0 here" in capsys.readouterr().err
+    assert "C 0.1 there, 2.0 here" in replay(*run, "--C", "2", code=1).err
     Path("b.txt").write_text("x y B\n")
-    assert main(replay("b.txt", *run[1:])) == 1
-    assert re.search("of another source|columns 'word' there, None", capsys.readouterr().err)
-    assert main(replay(file, *monitor, "--checkpoint", "parts.svm")) == 1
-    assert "is a model, not a checkpoint" in capsys.readouterr().err
+    err = replay("b.txt", *run[1:], code=1).err
+    assert re.search("of another source|columns 'word' there, None", err)
+    err = replay(file, *monitor, "--checkpoint", "parts.svm", code=1).err
+    assert "is a model, not a checkpoint" in err
 
 
 @pytest.mark.parametrize("error", [FeatureError, LabelError, ValueError])

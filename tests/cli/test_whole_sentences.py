@@ -11,7 +11,6 @@ import pytest
 
 from connectors import KafkaRecordSource, MemorySource, ParquetSource, RecordSource
 from streamsvm import ConceptLabeler, OSPASParser, TrackingMonitor
-from streamsvm.cli.main import main
 from streamsvm.errors import ParameterError
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
@@ -37,8 +36,7 @@ def told(i):
 
 
 @pytest.fixture(autouse=True)
-def _files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def _files(_folder):
     truths = [true if i % 2 else None for i, true in enumerate(TRUE)]
     table = {"text": TEXTS, "said": BAGS, "gold": truths, "n": [1] * len(TEXTS)}
     pq.write_table(pa.table(table), "said.parquet")
@@ -56,9 +54,9 @@ OSPAS = ["--learner", "ospas", "--columns", "text"]
 CONCEPTS = ["--learner", "concepts", "--columns", "words,universe"]
 
 
-def report(capsys, *arguments, code=0):
-    assert main(["replay", *arguments, "--quiet", "--json"]) == code
-    return json.loads(capsys.readouterr().out)
+@pytest.fixture
+def report(run):
+    return lambda *arguments: json.loads(run("replay", *arguments, "--quiet", "--json").out)
 
 
 def parser():
@@ -68,9 +66,9 @@ def parser():
     ]
 
 
-def test_a_parser_is_replayed_saved_and_predicts(capsys):
+def test_a_parser_is_replayed_saved_and_predicts(report, replay, predict):
     more = ["--target", "said", "--truth", "gold", "--test", "gold.parquet", "--save", "m.svm"]
-    found = report(capsys, "said.parquet", *OSPAS, *more)
+    found = report("said.parquet", *OSPAS, *more)
     model, predicted = parser()
     texts = [None if meaning is None else as_text(meaning) for meaning in predicted]
     right = sum(map(str.__eq__, map(str, texts[1::2]), TRUE[1::2]))
@@ -91,37 +89,31 @@ def test_a_parser_is_replayed_saved_and_predicts(capsys):
     assert "test_among_candidates" not in found
     assert found["monitor"]["regret_bound"] == model.regret_bound
     assert found["monitor"]["mean_loss"] == model.mean_loss
-    assert main(["predict", "m.svm", "said.parquet", "--columns", "text", "-o", "o.parquet"]) == 0
+    predict("m.svm", "said.parquet", "--columns", "text", "-o", "o.parquet")
     written = pq.read_table("o.parquet").to_pydict()
     assert written["prediction"] == now
     assert written["symbols"] == [parse.symbols for parse in model.predict_many(TEXTS)]
-    capsys.readouterr()
-    assert main(["predict", "m.svm", "gold.parquet", "--columns", "text", "--target", "gold"]) == 0
-    assert f"F1 {found['test_f1']:.2%}" in capsys.readouterr().out
-    assert main(["replay", "said.parquet", *OSPAS, *more, "--report", "r", "--quiet"]) == 0
-    said = capsys.readouterr().out
+    out = predict("m.svm", "gold.parquet", "--columns", "text", "--target", "gold").out
+    assert f"F1 {found['test_f1']:.2%}" in out
+    said = replay("said.parquet", *OSPAS, *more, "--report", "r", "--quiet").out
     for name in ("words", "meanings", "right meanings", "learnt", "mean loss", "test error"):
         assert f"  {name} " in said
     assert "balanced" not in said and Path("r/loss.png").exists()
     assert pq.read_table("r/history.parquet")["balanced_accuracy"].null_count > 0
 
 
-def test_sentences_without_neighbours_are_watched(capsys):
+def test_sentences_without_neighbours_are_watched(report):
     more = ["--window", "0", "--averaged", "False", "--epochs", "2", "--shuffle-buffer", "30"]
-    found = report(capsys, "gold.parquet", *OSPAS, "--target", "gold", *more)
-    assert (
-        found["rows"] == 120 and found["meanings"]["sentences"] == found["meanings"]["true"] == 60
-    )
+    found = report("gold.parquet", *OSPAS, "--target", "gold", *more)
+    assert found["rows"] == 120
+    assert found["meanings"]["sentences"] == found["meanings"]["true"] == 60
     assert found["monitor"]["n_examples"] == 120 and found["accuracy"] > 0.8
 
 
-def test_rows_that_cannot_be_used_are_counted(capsys):
-    found = report(capsys, "bad.parquet", *OSPAS, "--target", "said", "--exploration", "random")
-    assert (
-        found["rows"] == 64
-        and found["learnt"] == 61
-        and "exploration=random" in found["parameters"]
-    )
+def test_rows_that_cannot_be_used_are_counted(report):
+    found = report("bad.parquet", *OSPAS, "--target", "said", "--exploration", "random")
+    assert (found["rows"], found["learnt"]) == (64, 61)
+    assert "exploration=random" in found["parameters"]
     bad = {"missing value": 1, "missing label": 1, "unusable sentence": 1}
     assert found["bad"] == bad and found["dead_letters"] == "dead_letters.jsonl"
     lines = Path("dead_letters.jsonl").read_text().splitlines()
@@ -146,16 +138,7 @@ def test_a_resumed_run_is_as_if_undisturbed(learner):
     whole, model = run(None, "a.ckpt")
     run(33, "b.ckpt")
     resumed, again = run(None, "b.ckpt")
-    for name in (
-        "rows",
-        "learnt",
-        "meanings",
-        "tokens",
-        "accuracy",
-        "confusion",
-        "counters",
-        "dual",
-    ):
+    for name in "rows learnt meanings tokens accuracy confusion counters dual".split():
         assert getattr(resumed, name) == getattr(whole, name), name
     times = ("examples_per_second", "latency_p50", "latency_p99", "memory_bytes")
     values = [{k: v for k, v in r.monitor.items() if k not in times} for r in (whole, resumed)]
@@ -165,9 +148,9 @@ def test_a_resumed_run_is_as_if_undisturbed(learner):
     assert Path("a.svm").read_bytes() == Path("b.svm").read_bytes()
 
 
-def test_concepts_are_replayed_with_labels_and_with_bags(capsys):
+def test_concepts_are_replayed_with_labels_and_with_bags(report, predict):
     more = ["--target", "concepts", "--save", "m.svm", "--test", "told.parquet"]
-    found = report(capsys, "told.parquet", *CONCEPTS, *more)
+    found = report("told.parquet", *CONCEPTS, *more)
     model, right, words = ConceptLabeler(), 0, 0
     for sentence, world, concepts in map(told, range(60)):
         predicted = model.predict_then_learn_one((sentence, world), concepts)
@@ -176,13 +159,12 @@ def test_concepts_are_replayed_with_labels_and_with_bags(capsys):
     assert found["sentence_accuracy"] == right / 60 and found["accuracy"] == words / 240
     assert found["dual"] == model.dual > 0.0 and found["monitor"]["n_steps"] > 0
     assert found["test_sentence_error"] == 0.0 and found["tokens"] == 240
-    predict = ["predict", "m.svm", "told.parquet", "--columns", "words,universe"]
-    assert main([*predict, "--target", "concepts", "-o", "o.jsonl"]) == 0
+    read = ["m.svm", "told.parquet", "--columns", "words,universe"]
+    predict(*read, "--target", "concepts", "-o", "o.jsonl")
     first = json.loads(Path("o.jsonl").read_text().splitlines()[0])
     assert first["prediction"] == told(0)[2]
-    capsys.readouterr()
     truth = ["--target", "bag", "--truth", "concepts"]
-    weak = report(capsys, "told.parquet", *CONCEPTS, *truth, "--test", "told.parquet")
+    weak = report("told.parquet", *CONCEPTS, *truth, "--test", "told.parquet")
     model = ConceptLabeler()
     bags = [Counter(c for c in told(i)[2] if c != "-") for i in range(60)]
     model.learn_many([told(i)[:2] for i in range(60)], bags)
@@ -196,28 +178,28 @@ def test_concepts_are_replayed_with_labels_and_with_bags(capsys):
     worlds = pa.array([told(i)[1] for i in range(60)], kind)
     bags = pa.array(pairs, pa.map_(pa.string(), pa.int64()))
     pq.write_table(pa.table({"words": texts, "universe": worlds, "y": bags}), "maps.parquet")
-    maps = report(capsys, "maps.parquet", *CONCEPTS, "--target", "y")
+    maps = report("maps.parquet", *CONCEPTS, "--target", "y")
     assert maps["dual"] == weak["dual"] and maps["sentence_accuracy"] >= weak["sentence_accuracy"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--learner", "ospas"], 2, "--columns: of --learner ospas, name the column"),
-        ([*OSPAS[:2], "--columns", "text,n"], 2, "--columns: of --learner ospas, name the column"),
-        ([*OSPAS, "--truth", "said"], 2, "this is the target itself"),
-        ([*OSPAS[:2], "--columns", "said"], 2, "it is in --columns, too"),
-        ([*OSPAS, "--truth", "golden"], 1, "`golden` is not a column"),
-        ([*OSPAS, "--scale"], 2, "--scale: not for --learner ospas"),
-        ([*OSPAS, "--template", "t"], 2, "--template: not for --learner ospas"),
-        ([*OSPAS, "--label-delay", "3"], 2, "--label-delay: not for learners of sentences"),
-        ([*OSPAS, "--finish"], 2, "OSPASParser cannot"),
-        (["--learner", "ospas", "--columns", "n"], 1, "none of 60 rows could be learnt"),
+        ("", 2, "--columns: of --learner ospas, name the column"),
+        ("--columns text,n", 2, "--columns: of --learner ospas, name the column"),
+        ("--columns text --truth said", 2, "this is the target itself"),
+        ("--columns said", 2, "it is in --columns, too"),
+        ("--columns text --truth golden", 1, "`golden` is not a column"),
+        ("--columns text --scale", 2, "--scale: not for --learner ospas"),
+        ("--columns text --template t", 2, "--template: not for --learner ospas"),
+        ("--columns text --label-delay 3", 2, "--label-delay: not for learners of sentences"),
+        ("--columns text --finish", 2, "OSPASParser cannot"),
+        ("--columns n", 1, "none of 60 rows could be learnt"),
     ],
 )
-def test_what_is_refused(arguments, code, said, capsys):
-    assert main(["replay", "said.parquet", "--target", "said", "--quiet", *arguments]) == code
-    assert said in capsys.readouterr().err
+def test_what_is_refused(arguments, code, said, run):
+    given = ["replay", "said.parquet", "--target", "said", "--learner", "ospas", "--quiet"]
+    assert said in run(*given, *arguments.split(), code=code).err
 
 
 def test_sources_of_features_are_refused():
@@ -232,20 +214,12 @@ def test_sources_of_features_are_refused():
 def test_messages_of_a_topic():
     messages = [{"text": t, "said": bag} for t, bag in zip(TEXTS, BAGS, strict=True)]
     messages += [{"text": "pink 1"}, {"said": ["kick(pink1)"]}, b"{", {"text": 3, "said": []}]
-    bad = BadEvents("skip")
-    model = OSPASParser(seed=0)
+    bad, model = BadEvents("skip"), OSPASParser(seed=0)
     with KafkaRecordSource(messages, ["text"], "said") as source:
         found = Run(source, model, bad_events=bad).execute()
     assert found.learnt == 60 and found.meanings["sentences"] == 60
     assert bad.total == 4 and bad.counts["missing label"] == bad.counts["unusable sentence"] == 1
     assert model.n_updates == parser()[0].n_updates
-    messages = [
-        dict(zip(("words", "universe", "concepts"), told(i), strict=True)) for i in range(9)
-    ]
-    model = ConceptLabeler()
-    with KafkaRecordSource(messages, ["words", "universe"], "concepts") as source:
-        assert Run(source, model).execute().tokens == 36
-    assert model.n_words == 36 and model.relations == ["location"]
 
 
 def test_messages_with_a_truth_and_messages_that_files_or_memory_cannot_hold():
@@ -267,12 +241,13 @@ def test_messages_with_a_truth_and_messages_that_files_or_memory_cannot_hold():
             found = Run(source, model, **more).execute()
         Path("k.ckpt").unlink()
         assert (found.learnt, skipped.total, found.tokens) == (4, 6, 16)
+        assert model.n_words == 16 and model.relations == ["location"]
     with pytest.raises(ParameterError, match="does not keep it"):
         Run(KafkaRecordSource(messages, names[:2], "y"), model, truth="concepts")
 
 
 @pytest.mark.parametrize("kind", ["numbers", "times", "keys"])
-def test_columns_of_other_types_are_counted(kind, capsys):
+def test_columns_of_other_types_are_counted(kind, run):
     model = ConceptLabeler()
     for i in range(9):
         model.learn_one(told(i)[:2], [5, 7, "-", 5])
@@ -287,21 +262,20 @@ def test_columns_of_other_types_are_counted(kind, capsys):
     else:
         table["words"] = pa.array(range(9), pa.int64() if kind == "numbers" else pa.timestamp("s"))
     pq.write_table(pa.table(table), "odd.parquet")
-    assert main(["replay", "odd.parquet", *CONCEPTS, "--target", "y", "--quiet"]) == 1
+    code = 0 if kind == "keys" else 1
     read = ["predict", "m.svm", "odd.parquet", "--columns", "words,universe"]
-    assert main([*read, "--target", "y"]) == (0 if kind == "keys" else 1)
-    code = main([*read, "-o", "o.parquet"])
-    assert code == (0 if kind == "keys" else 1)
-    said = capsys.readouterr().err
+    said = run("replay", "odd.parquet", *CONCEPTS, "--target", "y", "--quiet", code=1).err
+    for more in (["--target", "y"], ["-o", "o.parquet"]):
+        said += run(*read, *more, code=code).err
     assert "Traceback" not in said and "Exception ignored" not in said
     if kind == "keys":
         assert pq.read_table("o.parquet")["prediction"].to_pylist()[8] is None
 
 
-def test_the_example_writes_a_file_to_replay(capsys, monkeypatch):
+def test_the_example_writes_a_file_to_replay(report, monkeypatch):
     from examples import house
 
     monkeypatch.setattr(sys, "argv", ["house.py", "150", "--write", "house.parquet"])
     house.main()
-    found = report(capsys, "house.parquet", *CONCEPTS, "--target", "concepts")
+    found = report("house.parquet", *CONCEPTS, "--target", "concepts")
     assert found["rows"] == found["learnt"] == 150 and found["accuracy"] > 0.5

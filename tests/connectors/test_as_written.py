@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from connectors import CSVSource, JSONLinesSource, NotReadableError, ParquetSource, SnapshotError
+from connectors import CSVSource, JSONLinesSource, NotReadableError, ParquetSource
 
 ODD = ["007", "7", "+7", "9223372036854775808", "9223372036854775809", "1e5", "0x1F", "2024-01-02"]
 ODD += ["10:00", "true", "True", "1.0", "1.50", "NA", " x "]
@@ -132,8 +132,6 @@ def test_decimal_commas_and_tokens_for_missing_values(tmp_path):
     }
     assert batch.labels.to_pylist() == [1, 0, None]
     assert batch.kept.to_pydict() == {"b": ["?", "2", "-"]}
-    with pytest.raises(SnapshotError, match="decimal"):
-        CSVSource(path, "y", columns=["a", "b", "t"]).resume(source.snapshot())
     path = tmp_path / "rows.jsonl"
     path.write_text('{"a": "?", "y": 1}\n{"a": 2, "y": 0}\n')
     source = JSONLinesSource(path, "y", missing_tokens=["?"], keep=["a"], columns=["a"])
@@ -178,14 +176,3 @@ def test_lines_without_end_are_refused_in_words(tmp_path, content, words):
     path.write_text(content)
     with pytest.raises(NotReadableError, match=words):
         list(CSVSource(path, "y").batches())
-
-
-def test_another_kind_of_source_is_named(tmp_path):
-    path = tmp_path / "rows.csv"
-    path.write_text("a,y\n1,0\n")
-    snapshot = CSVSource(path, "y").snapshot()
-    pq.write_table(pa.table({"a": [1], "y": [0]}), tmp_path / "rows.parquet")
-    with pytest.raises(
-        SnapshotError, match=r"not a snapshot of a ParquetSource: it is of CSVSource$"
-    ):
-        ParquetSource(tmp_path / "rows.parquet", "y").resume(snapshot)

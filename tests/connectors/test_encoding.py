@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from connectors import Batch, Encoder, NoFeaturesError, NotReadableError, SnapshotError
+from connectors import Batch, Encoder, SnapshotError
 from connectors.encoding import OTHER
 
 
@@ -17,65 +17,63 @@ def encoder_of(batch, **options):
     return Encoder(batch.schema, **options)
 
 
-def test_text_becomes_one_hot_and_numbers_stay():
-    batch = pa.record_batch({"n": [1, None, 3], "t": ["a", "b", None]})
-    assert encoder_of(batch).encode(batch).to_pydict() == {
-        "n": [1.0, None, 3.0],
-        "t=a": [1.0, 0.0, 0.0],
-        "t=b": [0.0, 1.0, 0.0],
-    }
-    assert list(encoder_of(batch).events(batch)) == [
-        {"n": 1.0, "t=a": 1.0},
-        {"t=b": 1.0},
-        {"n": 3.0},
+@pytest.mark.parametrize(
+    ("columns", "options", "names", "events"),
+    [
+        # Text becomes one-hot, and numbers stay.
+        (
+            {"n": [1, None, 3], "t": ["a", "b", None]},
+            {},
+            ["n", "t=a", "t=b"],
+            [{"n": 1.0, "t=a": 1.0}, {"t=b": 1.0}, {"n": 3.0}],
+        ),
+        # By first appearance, then by column.
+        (
+            {"late": [None, None, 1], "t": [None, "x", "y"], "n": [1, 2, 3], "m": [None, 5, 6]},
+            {},
+            ["n", "t=x", "m", "late", "t=y"],
+            [
+                {"n": 1.0},
+                {"t=x": 1.0, "n": 2.0, "m": 5.0},
+                {"late": 1.0, "t=y": 1.0, "n": 3.0, "m": 6.0},
+            ],
+        ),
+        # What no row has is left out.
+        ({"n": pa.nulls(2, pa.int8()), "t": pa.nulls(2, pa.string())}, {}, [], [{}, {}]),
+        ({"n": [1], "nothing": pa.nulls(1)}, {}, ["n"], [{"n": 1.0}]),
+        # Values beyond the cap share one feature, as does one that reads like it.
+        (
+            {"t": ["a", "b", "c", "a", "d"]},
+            {"max_categories": 2},
+            ["t=a", "t=b", f"t={OTHER}"],
+            [{f"t={value}": 1.0} for value in ("a", "b", OTHER, "a", OTHER)],
+        ),
+        (
+            {"t": [OTHER, "b", "c"]},
+            {"max_categories": 1},
+            [f"t={OTHER}"],
+            [{f"t={OTHER}": 1.0}] * 3,
+        ),
+        # An empty text is a value.
+        ({"t": ["", None]}, {}, ["t="], [{"t=": 1.0}, {}]),
+    ],
+)
+def test_features_of_columns(columns, options, names, events):
+    batch = pa.record_batch(columns)
+    encoded = encoder_of(batch, **options).encode(batch)
+    assert encoded.schema.names == names and encoded.num_rows == len(events)
+    assert list(encoder_of(batch, **options).events(batch)) == events
+    # Categories that a row does not have are 0, numbers null.
+    assert encoded.to_pylist() == [
+        {name: x.get(name, 0.0 if "=" in name else None) for name in names} for x in events
     ]
 
 
-def test_columns_come_by_first_appearance_then_by_column():
-    batch = pa.record_batch(
-        {"late": [None, None, 1], "t": [None, "x", "y"], "n": [1, 2, 3], "m": [None, 5, 6]}
-    )
-    assert encoder_of(batch).encode(batch).schema.names == ["n", "t=x", "m", "late", "t=y"]
-
-
-def test_what_no_row_has_is_left_out():
-    batch = pa.record_batch(
-        {"n": pa.array([None, None], pa.int8()), "t": pa.array([None, None], pa.string())}
-    )
-    encoded = encoder_of(batch).encode(batch)
-    assert encoded.num_columns == 0
-    assert encoded.num_rows == 2
-    assert list(encoder_of(batch).events(batch)) == [{}, {}]
-
-
-def test_values_beyond_the_cap_share_one_feature():
+def test_values_beyond_the_cap_are_not_noted():
     batch = pa.record_batch({"t": ["a", "b", "c", "a", "d"]})
     encoder = encoder_of(batch, max_categories=2)
-    assert encoder.encode(batch).to_pydict() == {
-        "t=a": [1.0, 0.0, 0.0, 1.0, 0.0],
-        "t=b": [0.0, 1.0, 0.0, 0.0, 0.0],
-        f"t={OTHER}": [0.0, 0.0, 1.0, 0.0, 1.0],
-    }
+    encoder.encode(batch)
     assert encoder.snapshot() == {"t": ["a", "b"]}
-
-
-def test_a_value_that_reads_like_the_overflow_shares_its_feature():
-    batch = pa.record_batch({"t": [OTHER, "b", "c"]})
-    encoder = encoder_of(batch, max_categories=1)
-    assert encoder.encode(batch).to_pydict() == {f"t={OTHER}": [1.0, 1.0, 1.0]}
-
-
-def test_empty_text_is_a_value():
-    batch = pa.record_batch({"t": ["", None]})
-    assert list(encoder_of(batch).events(batch)) == [{"t=": 1.0}, {}]
-
-
-def test_a_category_is_noted_when_its_row_is_handed_out():
-    batch = pa.record_batch({"t": ["a", "b"]})
-    encoder = encoder_of(batch)
-    events = encoder.events(batch)
-    next(events)
-    assert encoder.snapshot() == {"t": ["a"]}
 
 
 def test_resume_takes_the_vocabulary_over():
@@ -93,56 +91,6 @@ def test_resume_refuses_other_text_columns():
     encoder = encoder_of(pa.record_batch({"t": ["a"]}))
     with pytest.raises(SnapshotError, match=r"text columns \['s'\], this one has \['t'\]"):
         encoder.resume({"s": []})
-
-
-@pytest.mark.parametrize(
-    "type_",
-    [
-        pa.list_(pa.int8()),
-        pa.struct({"a": pa.int8()}),
-        pa.binary(),
-        pa.map_(pa.string(), pa.int8()),
-    ],
-    ids=str,
-)
-def test_nested_and_binary_columns_are_refused_by_name(type_):
-    schema = pa.schema({"ok": pa.int8(), "odd": type_})
-    with pytest.raises(NotReadableError) as caught:
-        Encoder(schema)
-    assert str(caught.value) == (
-        f"column `odd` has type {type_}, which cannot be a feature "
-        "(numbers, booleans, times and text can); leave it out with exclude= (--exclude)"
-    )
-
-
-def test_null_columns_are_all_missing():
-    batch = pa.record_batch({"n": [1], "nothing": pa.nulls(1)})
-    assert encoder_of(batch).encode(batch).schema.names == ["n"]
-    assert list(encoder_of(batch).events(batch)) == [{"n": 1.0}]
-
-
-def test_no_usable_column():
-    with pytest.raises(NoFeaturesError, match=r"no column can be a feature .*`nothing` null"):
-        Encoder(pa.schema({"nothing": pa.null()}))
-    with pytest.raises(NoFeaturesError, match="columns beside the target: none"):
-        Encoder(pa.schema({}))
-
-
-def test_names_that_could_be_taken_for_a_category_are_refused():
-    with pytest.raises(NotReadableError, match="`t=a` could be mistaken for a value of the text"):
-        Encoder(pa.schema({"t": pa.string(), "t=a": pa.int8()}))
-
-
-def test_max_categories_must_be_positive():
-    with pytest.raises(ValueError, match="max_categories must be at least 1, not 0"):
-        Encoder(pa.schema({"a": pa.int8()}), max_categories=0)
-
-
-def test_columns_that_a_batch_lacks_are_missing():
-    encoder = Encoder(pa.schema({"a": pa.int8(), "t": pa.string()}))
-    batch = pa.record_batch({"a": [1.5]})
-    assert encoder.encode(batch).to_pydict() == {"a": [1.5]}
-    assert list(encoder.events(batch)) == [{"a": 1.5}]
 
 
 NUMBERS = st.none() | st.sampled_from([0.0, 1.0, -2.5, float("inf")])

@@ -27,27 +27,21 @@ def test_every_error_is_a_source_error_and_stands_in_the_tree():
         assert kind.__name__ in errors.__doc__
 
 
-def test_missing_column_suggests_the_nearest_name_and_lists_all():
-    error = errors.MissingColumnError("lable", ["age", "label"], "adult.parquet", "target")
-    assert str(error) == (
-        "target `lable` is not a column of `adult.parquet`; did you mean `label`? "
-        "(columns: `age`, `label`)"
-    )
-
-
-def test_missing_column_without_a_near_name_gives_no_hint():
-    error = errors.MissingColumnError("zzz", ["age"], "a.parquet", "target")
-    assert str(error) == "target `zzz` is not a column of `a.parquet` (columns: `age`)"
-
-
-def test_of_many_columns_the_first_are_listed():
-    error = str(
-        errors.MissingColumnError("zzz", [f"c{i}" for i in range(1000)], "a.csv", "columns")
-    )
-    assert error.startswith("feature `zzz` is not a column of `a.csv` (columns: `c0`, `c1`, ")
-    assert error.endswith("`c29`, and 970 more)")
-
-
-def test_missing_column_survives_pickling():
-    error = errors.MissingColumnError("lable", ["label"], "a.parquet", "target")
+@pytest.mark.parametrize(
+    ("name", "columns", "said"),
+    [
+        ("lable", ["age", "label"], "; did you mean `label`? (columns: `age`, `label`)"),
+        ("zzz", ["age"], " (columns: `age`)"),
+        (
+            "zzz",
+            [f"c{i}" for i in range(1000)],
+            f" (columns: {', '.join(f'`c{i}`' for i in range(30))}, and 970 more)",
+        ),
+    ],
+    ids=["near", "none near", "many"],
+)
+def test_a_missing_column_suggests_the_nearest_name_and_lists_the_first(name, columns, said):
+    error = errors.MissingColumnError(name, columns, "a.parquet", "columns")
+    assert str(error) == f"feature `{name}` is not a column of `a.parquet`{said}"
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    assert (error.role, error.columns) == ("columns", tuple(columns))

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from connectors import ArrowSource
 from connectors.errors import SnapshotError, SourceError
 from connectors.kafka.kafka_source import KafkaSource
-from connectors.kafka.messages import Message
+from connectors.kafka.messages import Message, message_of
 from connectors.payloads import avro, flatten, framed, name_of
 from streamsvm import Checkpoint, LateLabels, SVMSGDClassifier
+from streamsvm.cli.report import report_rows
 from streamsvm.run.runner import Run
 from tests.consumers import Confluent, MethodMessage, arrow_bytes
 
@@ -69,10 +70,17 @@ def event(i):
     return json.dumps({"a": float(i), "label": i % 2 == 0}).encode()
 
 
-def read(source, n_batches=100_000):
+def of_log(log, errors=(), committed=None, **options):
+    """Return a source of a topic that a consumer reads, and the consumer."""
+    consumer = Confluent(log, errors, committed)
+    options = {"topics": ["t"], "idle": 0.01, "timeout": 0.01} | options
+    return KafkaSource(consumer, "label", **options), consumer
+
+
+def read(source):
     """Return (place, offset, features, label) of all events, and all rejects."""
     found, rejects = [], []
-    for _, batch in zip(range(n_batches), source.batches(), strict=False):
+    for batch in source.batches():
         found += [(e.position.file, e.position.row, e.x, e.y) for e in batch.events()]
         rejects += batch.rejects
     return found, rejects
@@ -81,7 +89,7 @@ def read(source, n_batches=100_000):
 def test_every_client_gives_the_same_events():
     expected = [("t[0]", i, {"a": float(i)}, i % 2 == 0) for i in range(6)]
     values = [event(i) for i in range(6)]
-    confluent = KafkaSource(Confluent({0: values}), "label", topics=["t"], idle=0.01, timeout=0.01)
+    confluent, _ = of_log({0: values})
     python = KafkaSource(
         KafkaPython([Record("t", 0, i, 2500, None, v) for i, v in enumerate(values)]),
         "label",
@@ -100,6 +108,12 @@ def test_every_client_gives_the_same_events():
         snapshot = source.snapshot()
         assert (snapshot["offsets"], snapshot["labels"]) == ({"t[0]": 6}, "bool")
         assert source.n_rows is None
+    for message, seconds in (
+        (MethodMessage(0, 1, b""), 2.5),
+        (MethodMessage(0, 1, b"", timestamp=(0, -1)), None),
+        (Record("t", 0, 0, 2500, None, b""), 2.5),
+    ):
+        assert message_of(message).seconds == seconds
 
 
 def test_an_iterator_is_not_waited_for_and_its_messages_have_offsets():
@@ -111,15 +125,7 @@ def test_an_iterator_is_not_waited_for_and_its_messages_have_offsets():
             read(KafkaSource(messages, "label", name="t"))
 
 
-def test_timestamps():
-    from connectors.kafka.messages import message_of
-
-    assert message_of(MethodMessage(0, 1, b"")).seconds == 2.5
-    assert message_of(MethodMessage(0, 1, b"", timestamp=(0, -1))).seconds is None
-    assert message_of(Record("t", 0, 0, 2500, None, b"")).seconds == 2.5
-
-
-def test_of_an_iterator_nothing_is_committed_and_what_was_read_is_skipped():
+def test_an_iterator_goes_on_where_it_was_and_nothing_is_committed():
     records = [Record("t", 0, i, 0, None, event(i)) for i in range(6)]
     source = KafkaSource(KafkaPython(records), "label")
     source.resume({"source": "KafkaSource", "offsets": {"t[0]": 2, "t[1]": 5}})
@@ -130,33 +136,38 @@ def test_of_an_iterator_nothing_is_committed_and_what_was_read_is_skipped():
     source.learnt_elsewhere = lambda places: {}
     with pytest.raises(SourceError, match="--peers .* needs a consumer of confluent-kafka"):
         next(source.batches())
+    source, again = (KafkaSource([event(i) for i in range(106)], "label") for _ in range(2))
+    next(source.batches(102))
+    again.resume(source.snapshot())
+    assert [row for _, row, *_ in read(again)[0]] == [102, 103, 104, 105]
+    with pytest.raises(SourceError, match="cannot be read a second time"):
+        again.rewind()
 
 
-BAD = [
-    (b'{"\xff": 1}', "undecodable", "UnicodeDecodeError"),
-    (b'{"a": 1', "undecodable", "JSONDecodeError"),
-    (b"", "undecodable", "JSONDecodeError"),
-    (b"[" * 100_000, "undecodable", "RecursionError"),
-    (b"[1, 2]", "not an event", "is a list"),
-    (b'"text"', "not an event", "is a str"),
-    (b"null", "not an event", "is a NoneType"),
-    (None, "not an event", "tombstone"),
-    (b'{"a": [1], "label": true}', "not an event", "feature `a` is a list"),
-    (b'{"a": {"b": 1}, "label": true}', "not an event", "feature `a` is a dict"),
-    (b'{"a": 1, "label": [1]}', "not an event", "the label `label` is a list"),
-    (b'{"a": 1, "label": "yes"}', "not an event", "those of this stream are bool"),
-    (b'{"a": 1' + b"0" * 400 + b', "label": true}', "not an event", "too large"),
-]
-
-
-@pytest.mark.parametrize(("payload", "kind", "reason"), BAD, ids=[str(i) for i in range(len(BAD))])
+@pytest.mark.parametrize(
+    ("payload", "kind", "reason"),
+    [
+        (b'{"\xff": 1}', "undecodable", "UnicodeDecodeError"),
+        (b'{"a": 1', "undecodable", "JSONDecodeError"),
+        (b"", "undecodable", "JSONDecodeError"),
+        (b"[" * 100_000, "undecodable", "RecursionError"),
+        (b"[1, 2]", "not an event", "is a list"),
+        (b'"text"', "not an event", "is a str"),
+        (b"null", "not an event", "is a NoneType"),
+        (None, "not an event", "tombstone"),
+        (b'{"a": [1], "label": true}', "not an event", "feature `a` is a list"),
+        (b'{"a": {"b": 1}, "label": true}', "not an event", "feature `a` is a dict"),
+        (b'{"a": 1, "label": [1]}', "not an event", "the label `label` is a list"),
+        (b'{"a": 1, "label": "yes"}', "not an event", "those of this stream are bool"),
+        (b'{"a": 1' + b"0" * 400 + b', "label": true}', "not an event", "too large"),
+    ],
+    ids=lambda value: repr(value)[:30],
+)
 def test_a_bad_payload_is_set_aside_and_counted(payload, kind, reason):
     source = KafkaSource([event(0), Message("kafka", 0, 1, None, payload, None), event(2)], "label")
-    found, rejects = read(source)
+    found, (reject,) = read(source)
     assert [x["a"] for _, _, x, _ in found] == [0.0, 2.0]
-    (reject,) = rejects
-    assert reject.kind == kind
-    assert reason in reject.reason
+    assert reject.kind == kind and reason in reject.reason
     assert str(reject.position) == "kafka[0]: row 1"
     assert len(reject.payload) < 2100
     assert reject.x == {"payload": reject.payload}
@@ -197,33 +208,41 @@ def test_arrow_payloads():
     assert [x for _, _, x, _ in read(one)[0]] == [{"a": 1.0}, {"a": 2.0}]
 
 
-def test_arrow_payloads_are_features_as_files_are():
-    columns = {"a": pa.array([None, 2.0], pa.float32()), "c": ["x", "y"], "b": [1, 2]}
-    columns |= {"none": pa.nulls(2, pa.float64()), "label": [1, 0]}
-    source = KafkaSource([arrow(**columns)], "label", decode="arrow")
-    expected = next(ArrowSource(pa.table(columns), "label").batches()).features
+ODD_COLUMNS = {"a": pa.array([None, 2.0], pa.float32()), "c": ["x", "y"], "b": [1, 2]}
+ODD_COLUMNS |= {"none": pa.nulls(2, pa.float64()), "label": [1, 0]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "options"),
+    [
+        (ODD_COLUMNS, {}),
+        (ODD_COLUMNS, {"columns": ["b", "b"]}),
+        ({"none": pa.nulls(1), "a": [1], "label": [1]}, {}),
+        # Texts without end: those after the first thousand share a feature.
+        ({"c": [f"t{i % 3000}" for i in range(4000)], "label": [1] * 4000}, {}),
+    ],
+    ids=["odd", "named", "null", "texts"],
+)
+def test_arrow_payloads_are_features_as_files_are(columns, options):
+    source = KafkaSource([arrow(**columns)], "label", decode="arrow", **options)
+    expected = next(ArrowSource(pa.table(columns), "label", **options).batches()).features
     assert next(source.batches()).features.equals(expected, check_metadata=True)
-    twice = KafkaSource([arrow(**columns)], "label", decode="arrow", columns=["b", "b"])
-    assert next(twice.batches()).features.to_pydict() == {"b": [1.0, 2.0]}
-    nothing = KafkaSource([arrow(none=pa.nulls(1), label=[1])], "label", decode="arrow")
-    assert [x for _, _, x, _ in read(nothing)[0]] == [{}]
 
 
-def test_arrow_texts_without_end():
-    texts = [f"t{i % 3000}" for i in range(4000)]
-    found = next(KafkaSource([arrow(c=texts, label=[1] * 4000)], "label", decode="arrow").batches())
-    assert found.features.num_columns == 1001
-    assert found.features.column("c=<other>").to_pylist() == [
-        float(i % 3000 > 999) for i in range(4000)
-    ]
-    assert sum(sum(column.to_pylist()) for column in found.features.columns) == 4000
+def test_arrow_payloads_without_a_value():
+    source = KafkaSource([arrow(none=pa.nulls(1), label=[1])], "label", decode="arrow")
+    assert [x for _, _, x, _ in read(source)[0]] == [{}]
 
 
 def test_a_decoder_of_your_own():
-    source = KafkaSource([b"1,yes", b"2,no", b"?"], "y", decode=lambda b: _of_csv(b.decode()))
-    found, rejects = read(source)
+    def of_csv(payload):
+        a, y = payload.decode().split(",")
+        return {"a": float(a), "y": y}
+
+    found, rejects = read(KafkaSource([b"1,yes", b"2,no", b"?"], "y", decode=of_csv))
     assert [(x, y) for _, _, x, y in found] == [({"a": 1.0}, "yes"), ({"a": 2.0}, "no")]
     assert rejects[0].kind == "undecodable"
+    assert name_of("json") == "json" and "of_csv" in name_of(of_csv)
     with pytest.raises(ValueError, match="decode='xml': use 'json', 'arrow'"):
         KafkaSource([], "y", decode="xml")
 
@@ -253,26 +272,13 @@ def test_a_million_names_do_not_fill_the_memory():
     assert "100,001 fields" in rejects[0].reason
 
 
-def test_avro():
-    fastavro = pytest.importorskip("fastavro")
-    fields = [{"name": "a", "type": ["null", "double"]}, {"name": "label", "type": "string"}]
-    schema = {"type": "record", "name": "event", "fields": fields}
-
-    def written(record):
-        out = io.BytesIO()
-        fastavro.schemaless_writer(out, schema, record)
-        return b"\0\0\0\0\7" + out.getvalue()
-
-    items = [written({"a": 1.5, "label": "x"}), written({"a": None, "label": "y"}), b"\0\0\0\0\7"]
-    source = KafkaSource([*items, b"", b"short"], "label", decode=avro(schema, header=5))
-    found, rejects = read(source)
-    assert [(x, y) for _, _, x, y in found] == [({"a": 1.5}, "x"), ({}, "y")]
-    assert [reject.kind for reject in rejects] == ["undecodable"] * 3
+def _schema(fields, name="event"):
+    return {"type": "record", "name": name, "fields": fields}
 
 
 def _avro_of(fields, record):
     fastavro = pytest.importorskip("fastavro")
-    schema = {"type": "record", "name": "event", "fields": fields}
+    schema = _schema(fields)
     out = io.BytesIO()
     fastavro.schemaless_writer(out, schema, record)
     return schema, out.getvalue()
@@ -285,6 +291,25 @@ _MIXED = [
 ]
 _NUMBERS = [{"name": name, "type": "double"} for name in "ab"]
 _LISTS = [{"name": "a", "type": {"type": "array", "items": "double"}}]
+
+
+def test_avro():
+    record = {"a": 1.5, "y": True, "z": "in"}
+    schema, one = _avro_of(_MIXED, record)
+    _, none = _avro_of(_MIXED, record | {"a": None})
+    header = b"\0\0\0\0\7"
+    items = [header + one, header + none, header, b"", b"short"]
+    found, rejects = read(KafkaSource(items, "y", decode=avro(schema, header=5)))
+    assert [(x, y) for _, _, x, y in found] == [
+        ({"a": 1.5, "z=in": 1.0}, True),
+        ({"z=in": 1.0}, True),
+    ]
+    assert [reject.kind for reject in rejects] == ["undecodable"] * 3
+    # A decoder is named by its schema's name and its header, not by its fields.
+    names = {name_of(avro(of)) for of in (schema, _schema(_NUMBERS))}
+    assert names == {"avro event, header 0"}
+    names |= {name_of(avro(schema, 5)), name_of(avro(_schema(_NUMBERS, "b")))}
+    assert len(names) == 3
 
 
 @pytest.mark.parametrize(
@@ -353,7 +378,7 @@ def test_each_avro_record_is_read_by_the_schema_of_its_id():
     """Of a registry's schemas; those of other ids were decoded as the one that is given."""
     old, one = _avro_of(_NUMBERS, {"a": 1.5, "b": 2.5})
     reordered, two = _avro_of(_NUMBERS[::-1] + _MIXED[1:2], {"a": 1.0, "b": 2.0, "y": True})
-    mistyped = {"type": "record", "name": "event", "fields": [{"name": "a", "type": "string"}]}
+    mistyped = _schema([{"name": "a", "type": "string"}])
     schemas = {7: old, 8: json.dumps(reordered), 9: mistyped, 10: {"type": "no"}}
     asked = []
 
@@ -405,11 +430,6 @@ def test_all_bytes_of_an_arrow_message_are_of_its_stream():
     assert len(read(KafkaSource([whole], "y", decode="arrow"))[0]) == 2
 
 
-def _of_csv(text):
-    a, y = text.split(",")
-    return {"a": float(a), "y": y}
-
-
 def test_what_is_no_consumer_is_refused():
     class Async:
         def __aiter__(self):
@@ -418,33 +438,29 @@ def test_what_is_no_consumer_is_refused():
         async def getmany(self, timeout_ms, max_records):
             return {}
 
-    with pytest.raises(TypeError, match="Async is asynchronous: give an iterator of its messages"):
-        KafkaSource(Async(), "y", topics=["t"])
-    with pytest.raises(TypeError, match="KafkaPython is read as an iterator of messages: leave"):
-        KafkaSource(KafkaPython([]), "y", topics=["t"])
-    with pytest.raises(TypeError, match="int is no consumer"):
-        KafkaSource(3, "y")
-    with pytest.raises(ValueError, match="batch_size"):
-        KafkaSource([], "y", batch_size=0)
-    with pytest.raises(ValueError, match="timeout"):
-        KafkaSource([], "y", timeout=0)
+    for consumer, options, error, words in (
+        (Async(), {"topics": ["t"]}, TypeError, "Async is asynchronous: give an iterator of its"),
+        (KafkaPython([]), {"topics": ["t"]}, TypeError, "KafkaPython is read as an iterator of"),
+        (3, {}, TypeError, "int is no consumer"),
+        ("file.jsonl", {}, TypeError, "for files there are other sources"),
+        ([], {"batch_size": 0}, ValueError, "batch_size"),
+        ([], {"timeout": 0}, ValueError, "timeout"),
+    ):
+        with pytest.raises(error, match=words):
+            KafkaSource(consumer, "y", **options)
 
 
 def test_errors_of_the_broker():
     waiting = [Error(-191), Error(-195), Error(-187), Error(7, retriable=True)]
-    source = KafkaSource(
-        Confluent({0: [event(0)]}, waiting), "label", topics=["t"], idle=0.01, timeout=0.01
-    )
-    assert len(read(source)[0]) == 1
-    source = KafkaSource(Confluent({0: []}, [Error(29)]), "label", topics=["t"], timeout=0.01)
+    assert len(read(of_log({0: [event(0)]}, waiting)[0])[0]) == 1
+    source, _ = of_log({0: []}, [Error(29)])
     with pytest.raises(SourceError, match="the broker says: error 29"):
         read(source)
 
 
 def test_positions_come_from_the_snapshot_unless_others_got_further():
     log = {0: [event(i) for i in range(10)], 1: [event(i) for i in range(10)]}
-    consumer = Confluent(log, committed={0: 7, 1: 2})
-    source = KafkaSource(consumer, "label", topics=["t"], idle=0.01, timeout=0.01)
+    source, _ = of_log(log, committed={0: 7, 1: 2})
     source.resume({"source": "KafkaSource", "offsets": {"t[0]": 4, "t[1]": 6}})
     found, _ = read(source)
     assert [(place, row) for place, row, *_ in found] == [
@@ -525,24 +541,8 @@ def test_excluded_fields_are_no_features(columns):
     assert batch.features.to_pydict() == {"a": [1.0]}
 
 
-def test_decoders_have_names():
-    def own(value):
-        return json.loads(value)
-
-    record = {"type": "record", "name": "mail", "fields": [{"name": "a", "type": "double"}]}
-    longer = record | {"fields": [*record["fields"], {"name": "b", "type": "double"}]}
-    pytest.importorskip("fastavro")
-    assert name_of("json") == "json"
-    assert "own" in name_of(own)
-    assert name_of(avro(record)) == name_of(avro(longer)) == "avro mail, header 0"
-    assert (
-        name_of(avro(record, 5)) != name_of(avro(record)) != name_of(avro(record | {"name": "b"}))
-    )
-
-
 def test_a_rebalance_settles_first_and_commits_what_was_learnt():
-    consumer = Confluent({0: [event(i) for i in range(5)], 1: [event(i) for i in range(5)]})
-    source = KafkaSource(consumer, "label", topics=["t"], idle=0.01, timeout=0.01)
+    source, consumer = of_log({p: [event(i) for i in range(5)] for p in (0, 1)})
     calls = []
     source.before_revoke = lambda: (calls.append(1), source.settled(source.snapshot()))
     assert len(read(source)[0]) == 10
@@ -562,17 +562,12 @@ def test_a_rebalance_settles_first_and_commits_what_was_learnt():
 
 def test_offsets_that_are_left_out_are_counted(tmp_path):
     """Those that the broker deletes between two messages, or while no process reads."""
-    from streamsvm import LASVMClassifier
-    from streamsvm.cli.report import report_rows
-    from streamsvm.run.checkpoint import Checkpoint
-    from streamsvm.run.runner import Run
 
     def run(offsets):
         messages = [Message("t", p, i, None, event(i), None) for p in (0, 1) for i in offsets]
+        source = KafkaSource(messages, "label", batch_size=9)
         checkpoint = Checkpoint(tmp_path / "run.ckpt")
-        return Run(
-            KafkaSource(messages, "label", batch_size=9), LASVMClassifier(), checkpoint=checkpoint
-        ).execute()
+        return Run(source, SVMSGDClassifier(), checkpoint=checkpoint).execute()
 
     report = run([*range(5, 40), *range(50, 80)])
     assert (report.rows, report.source["jumped"]) == (130, 20)
@@ -583,21 +578,8 @@ def test_offsets_that_are_left_out_are_counted(tmp_path):
     assert dict(report_rows(report, {}))["offsets left out"].startswith("860 ")
 
 
-def test_an_iterator_goes_on_where_it_was():
-    source = KafkaSource([event(i) for i in range(106)], "label", batch_size=102)
-    batches = source.batches()
-    next(batches)
-    kept = source.snapshot()
-    again = KafkaSource([event(i) for i in range(106)], "label", batch_size=102)
-    again.resume(kept)
-    assert [row for _, row, *_ in read(again)[0]] == [102, 103, 104, 105]
-    with pytest.raises(SourceError, match="cannot be read a second time"):
-        again.rewind()
-
-
 def test_a_quiet_topic_gives_empty_batches():
-    source = KafkaSource(Confluent({0: []}), "label", topics=["t"], timeout=0.01)
-    batches = source.batches()
+    batches = of_log({0: []}, idle=None)[0].batches()
     assert [len(next(batches)) for _ in range(3)] == [0, 0, 0]
 
 
@@ -840,8 +822,3 @@ def test_what_an_iterator_gave_before_an_error_is_learnt():
     with pytest.raises(Exception, match="the line is down"):
         run.execute()
     assert run.report.learnt == 651
-
-
-def test_a_file_name_is_no_consumer():
-    with pytest.raises(TypeError, match="for files there are other sources"):
-        KafkaSource("file.jsonl", "y")

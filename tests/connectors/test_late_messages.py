@@ -25,6 +25,13 @@ def arrow(rows):
     return arrow_bytes(pa.RecordBatch.from_pylist(rows))
 
 
+def learn(messages, letters="skip", target="y", most=None, **options):
+    """Learn messages; return the report, and the policy of bad events."""
+    bad = BadEvents(letters) if most is None else BadEvents(letters, most=most)
+    report = Run(KafkaSource(messages, target, **options), SVMSGDClassifier(), bad_events=bad)
+    return report.execute(), bad
+
+
 def test_labels_of_another_topic_find_their_events_by_the_message_key():
     messages = [message("clicks", k, {"a": float(k % 7)}, b"%d" % k) for k in range(40)]
     messages += [message("sold", k, {"label": k % 7 > 3}, b"%d" % k) for k in range(40)]
@@ -75,24 +82,10 @@ def test_keys_and_times_of_record_batches():
     assert next(source.batches()).keys == ["x"] * 3
 
 
-@pytest.mark.parametrize(
-    ("value", "seconds"),
-    [
-        (12.5, 12.5),
-        ("1970-01-01T00:01:00", 60.0),
-        ("1970-01-01T01:00:00+01:00", 0.0),
-        (None, math.nan),
-    ],
-)
-def test_times_are_seconds_or_iso_8601(value, seconds):
-    batch = next(KafkaSource([{"t": value, "a": 1.0}], "y", timestamp="t").batches())
-    np.testing.assert_array_equal(batch.timestamps, [seconds])
-
-
-def test_a_time_that_is_none_is_a_bad_event():
-    source = KafkaSource([{"t": "soon", "a": 1.0}, {"t": [1], "a": 1.0}], "y", timestamp="t")
-    batch = next(source.batches())
-    assert len(batch) == 0
+def test_times_are_seconds_or_iso_8601():
+    times = [12.5, "1970-01-01T00:01:00", "1970-01-01T01:00:00+01:00", None, "soon", [1]]
+    batch = next(KafkaSource([{"t": t, "a": 1.0} for t in times], "y", timestamp="t").batches())
+    np.testing.assert_array_equal(batch.timestamps, [12.5, 60.0, 0.0, math.nan])
     assert [reject.kind for reject in batch.rejects] == ["not an event"] * 2
     assert "ISO 8601" in batch.rejects[0].reason
 
@@ -158,28 +151,23 @@ class Producer:
         return self.left
 
 
-def run_with_letters(producer):
-    payloads = [b"{broken", *(b'{"a": %d, "y": %d}' % (i, i % 2) for i in range(4))] * 3
-    bad = BadEvents(LetterTopic(producer, "dead"))
-    return Run(KafkaSource(payloads, "y"), LASVMClassifier(), bad_events=bad).execute()
+def letters_of(messages, producer=None, **options):
+    producer = Producer(room=9) if producer is None else producer
+    report, _ = learn(messages, LetterTopic(producer, "dead"), **options)
+    assert {topic for topic, _ in producer.sent} == {"dead"}
+    assert len(producer.sent) == sum(report.bad.values())
+    return [letter for _, letter in producer.sent]
+
+
+BROKEN = [b"{broken", *(b'{"a": %d, "y": %d}' % (i, i % 2) for i in range(4))] * 3
 
 
 def test_dead_letters_go_to_a_topic():
-    producer = Producer(room=2)
-    assert run_with_letters(producer).bad == {"undecodable": 3}
-    assert {topic for topic, _ in producer.sent} == {"dead"}
-    offsets = [dict(letter.headers)["__connect.errors.offset"] for _, letter in producer.sent]
-    assert offsets == [b"0", b"5", b"10"]
-    _, letter = producer.sent[0]
-    assert letter.value == b"{broken"
-    assert b"JSON" in dict(letter.headers)["__connect.errors.exception.message"]
-
-
-def letters_of(messages, **options):
-    producer = Producer(room=9)
-    bad = BadEvents(LetterTopic(producer, "dead"))
-    Run(KafkaSource(messages, "y", **options), LASVMClassifier(), bad_events=bad).execute()
-    return [letter for _, letter in producer.sent]
+    letters = letters_of(BROKEN, Producer(room=2))
+    said = [dict(letter.headers) for letter in letters]
+    assert [one["__connect.errors.offset"] for one in said] == [b"0", b"5", b"10"]
+    assert letters[0].value == b"{broken"
+    assert b"JSON" in said[0]["__connect.errors.exception.message"]
 
 
 def good(n=60):
@@ -237,8 +225,7 @@ def test_letters_of_large_messages_are_cut():
     named = {"n" * 400_000: math.inf, "y": True}
     good = [{"a": float(i % 7), "y": i % 7 > 3} for i in range(60)]
     payloads = [json.dumps(value).encode() for value in [*good, wide, named]]
-    bad = BadEvents(LetterTopic(Producing(), "dead"))
-    report = Run(KafkaSource(payloads, "y"), LASVMClassifier(), bad_events=bad).execute()
+    report, bad = learn(payloads, LetterTopic(Producing(), "dead"))
     assert (report.learnt, report.bad) == (60, {"bad feature": 2})
     assert [said["__connect.errors.offset"] for _, said in sent] == [b"60", b"61"]
     assert sent[0][0]["payload"].startswith('{"feature 0": 1.0, "feature 1"')
@@ -249,10 +236,12 @@ def test_letters_of_large_messages_are_cut():
 
 
 def test_letters_that_cannot_be_delivered_stop_the_run():
-    with pytest.raises(SourceError, match="3 dead letters were refused: too large"):
-        run_with_letters(Producer(refuses=True))
-    with pytest.raises(SourceError, match="could not be delivered"):
-        run_with_letters(Producer(left=2))
+    for producer, words in (
+        (Producer(refuses=True), "3 dead letters were refused: too large"),
+        (Producer(left=2), "could not be delivered"),
+    ):
+        with pytest.raises(SourceError, match=words):
+            letters_of(BROKEN, producer)
 
 
 def test_a_misspelt_target_names_the_field_that_is_meant():
@@ -260,47 +249,43 @@ def test_a_misspelt_target_names_the_field_that_is_meant():
     letters = []
     for target, near in (("frued", "fraud"), ("usr", "user")):
         with pytest.raises(LabelError, match=f"no `{target}`, did you mean `{near}`\\?"):
-            bad = BadEvents(letters.append)
-            Run(KafkaSource(events, target), LASVMClassifier(), bad_events=bad).execute()
+            learn(events, letters.append, target)
     assert len({letter["reason"] for letter in letters[:30]}) == 1
     # A label that only this event lacks is not misspelt.
     events[7] = {"frauds": 1.0, "fraud": None}
-    bad = BadEvents(letters.append)
-    Run(KafkaSource(events, "fraud", batch_size=5), LASVMClassifier(), bad_events=bad).execute()
+    learn(events, letters.append, "fraud", batch_size=5)
     assert letters[-1]["reason"] == "the label is missing"
 
 
-def test_a_share_of_errors_stops_the_run():
-    def payloads(n_bad):
-        good = [b'{"a": %d, "y": %d}' % (i, i % 2) for i in range(200)]
-        return [b"{broken"] * n_bad + good
+@pytest.mark.parametrize(
+    ("n_bad", "most", "said"),
+    [
+        (4, 0.05, None),
+        (6, 0.05, r"6 events could not be used.*5.00% of \d+ are allowed"),
+        # None of them, and any number of them.
+        (1, 0.0, r"1 events could not be used.*0.00% of \d+ are"),
+        (0, 0.0, None),
+        (300, 1.0, None),
+    ],
+)
+def test_a_share_of_errors_stops_the_run(n_bad, most, said):
+    payloads = [b"{broken"] * n_bad + [b'{"a": %d, "y": %d}' % (i, i % 2) for i in range(200)]
+    if said is None:
+        report, _ = learn(payloads, most=most, batch_size=10)
+        assert report.bad == ({"undecodable": n_bad} if n_bad else {})
+    else:
+        with pytest.raises(BadEventError, match=said):
+            learn(payloads, most=most, batch_size=10)
 
-    def run(n_bad, most):
-        bad = BadEvents("skip", most=most)
-        source = KafkaSource(payloads(n_bad), "y", batch_size=10)
-        return Run(source, LASVMClassifier(), bad_events=bad).execute()
 
-    assert run(4, 0.05).bad == {"undecodable": 4}
-    with pytest.raises(
-        BadEventError, match=r"6 events could not be used.*5.00% of \d+ are allowed"
-    ):
-        run(6, 0.05)
-    # None of them, and any number of them.
-    with pytest.raises(BadEventError, match=r"1 events could not be used.*0.00% of \d+ are"):
-        run(1, 0.0)
-    assert run(0, 0.0).bad == {} and run(300, 1.0).bad == {"undecodable": 300}
-    for wrong in (1.5, -0.1, True, math.nan):
-        with pytest.raises(ParameterError, match="a share as a float between 0.0 and 1.0"):
-            BadEvents("skip", most=wrong)
+@pytest.mark.parametrize("wrong", [1.5, -0.1, True, math.nan])
+def test_what_is_no_share_is_refused(wrong):
+    with pytest.raises(ParameterError, match="a share as a float between 0.0 and 1.0"):
+        BadEvents("skip", most=wrong)
 
 
 def test_a_share_is_counted_in_the_order_of_events():
     """Bad messages that come after many good ones are not counted as if they had come first."""
-
-    def run(values, batch_size):
-        bad = BadEvents("skip", most=0.05)
-        source = KafkaSource(values, "y", batch_size=batch_size)
-        return Run(source, SVMSGDClassifier(), bad_events=bad).execute()
 
     good = [b'{"a": %d, "y": %d}' % (i, i % 2) for i in range(1000)]
     no_label = [b'{"a": 1.0}']
@@ -308,6 +293,7 @@ def test_a_share_is_counted_in_the_order_of_events():
         late = [*good[:900], *bad * (40 // len(bad)), *good[900:]]
         early = [*bad * (8 // len(bad)), *good]
         for size in (1, 60, 4096):
-            assert sum(run(late, size).bad.values()) == 40
+            report, _ = learn(late, most=0.05, batch_size=size)
+            assert sum(report.bad.values()) == 40
             with pytest.raises(BadEventError, match=r"row 5: 6 events .* 5.00% of 100 are"):
-                run(early, size)
+                learn(early, most=0.05, batch_size=size)

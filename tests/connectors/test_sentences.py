@@ -10,7 +10,6 @@ from connectors import (
     NotReadableError,
     Reject,
     SentenceSource,
-    SnapshotError,
 )
 
 WORDS = [["the", "dog"], [], ["barks"], None, ["a", "b"], ["cat", "sat"]]
@@ -47,12 +46,6 @@ def test_tokens_and_labels_of_each_row(path, opened):
     assert "word: None, tag: 1" in found[3].reason and "word: 2, tag: 1" in found[4].reason
     unlabelled = list(opened(path, ["tag"]).events())
     assert unlabelled[4].x == [("D",)] and unlabelled[4].y is None
-
-
-def test_a_snapshot_of_other_tokens_is_refused(path, opened):
-    snapshot = opened(path, ["word"], "chunk").snapshot()
-    with pytest.raises(SnapshotError, match="tokens"):
-        opened(path, ["tag"], "chunk").resume(snapshot)
 
 
 def test_only_the_sentence_with_a_text_that_is_not_utf8_is_rejected(path, opened):
@@ -96,13 +89,8 @@ def test_changed_letters_are_found_by_the_checksums_of_pages(path, opened):
         list(opened(path, ["word"]).events())
 
 
-def test_files_and_columns_that_cannot_be_used(path, opened, tmp_path):
-    with pytest.raises(FileNotFoundError):
-        opened(tmp_path / "none.parquet", ["word"])
+def test_columns_that_cannot_be_used(path, opened):
     with pytest.raises(MissingColumnError, match="^.?tokens `x` is not a column"):
         opened(path, ["x"])
     with pytest.raises(NotReadableError, match="a column of labels holds lists"):
         opened(path, ["word"], "n")
-    (tmp_path / "text.parquet").write_text("no Parquet")
-    with pytest.raises(NotReadableError, match="is not a Parquet file"):
-        opened(tmp_path / "text.parquet", ["word"])

@@ -32,6 +32,10 @@ def source(times=None, n=10):
     return ArrowSource(table, "y", timestamp="when")
 
 
+def untimed():
+    return ArrowSource(pa.table({"a": [1], "y": [1]}), "y")
+
+
 @pytest.fixture
 def clock():
     return Clock()
@@ -49,25 +53,32 @@ def test_what_a_run_asks_for_is_the_sources_own(clock):
     assert stream.counts == {} == copy.copy(stream).counts
 
 
-def test_without_a_pace_nothing_waits(clock):
-    stream = paced(source(), clock)
-    assert len(list(stream.events())) == 10
-    stream.rewind()
-    assert [len(batch) for batch in stream.batches(4)] == [4, 4, 2]
-    assert clock.sleeps == 0
-
-
-def test_events_at_a_rate(clock):
-    times = [clock.now for _ in paced(source(), clock, rate=4).events()]
-    assert times == [100 + i / 4 for i in range(10)]
-
-
-def test_waits_do_not_drift_with_the_work_between_them(clock):
+@pytest.mark.parametrize("work", [0.0, 0.2])
+@pytest.mark.parametrize("pace", [{"rate": 4}, {"speed": 4}])
+def test_events_at_a_pace_do_not_drift_with_the_work_between_them(clock, pace, work):
+    # Many more than one look ahead.
     times = []
-    for _ in paced(source(), clock, rate=4).events():
+    for _ in paced(source(n=3000), clock, **pace).events():
         times.append(clock.now)
-        clock.now += 0.2
-    assert times == pytest.approx([100 + i / 4 for i in range(10)])
+        clock.now += work
+    assert times == pytest.approx([100 + i / 4 for i in range(3000)], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("pace", "sizes", "sleeps"),
+    [
+        ({}, [64, 64, 64, 8], False),
+        ({"rate": 1e6}, [64, 64, 64, 8], True),
+        ({"rate": 0.5}, [1] * 200, True),
+    ],
+    ids=["none", "fast", "slow"],
+)
+def test_batches_are_as_large_as_asked_or_as_the_pace_lets_them(clock, pace, sizes, sleeps):
+    stream = paced(source(n=200), clock, **pace)
+    assert [len(batch) for batch in stream.batches(64)] == sizes
+    assert (clock.sleeps > 0) == sleeps
+    stream.rewind()
+    assert len(list(stream.events())) == 200
 
 
 def test_a_lag_is_caught_up(clock):
@@ -88,15 +99,6 @@ def test_batches_hold_no_row_back_longer_than_a_tenth_of_a_second(clock, pace):
             seen += 1
     assert seen == 200
     assert clock.sleeps < 60
-
-
-def test_batches_at_a_high_rate_are_as_large_as_asked(clock):
-    stream = paced(source(n=200), clock, rate=1e6)
-    assert [len(batch) for batch in stream.batches(64)] == [64, 64, 64, 8]
-
-
-def test_a_slow_pace_gives_single_rows(clock):
-    assert [len(batch) for batch in paced(source(), clock, rate=0.5).batches()] == [1] * 10
 
 
 def test_after_a_lag_all_that_is_due_goes_at_once(clock):
@@ -127,11 +129,6 @@ def test_recorded_pace_at_double_speed(clock, recorded, due):
     for batch in paced(source(recorded), clock, speed=2).batches():
         times += [clock.now - 100] * len(batch)
     assert times == due
-
-
-def test_recorded_pace_over_more_rows_than_one_look_ahead(clock):
-    times = [clock.now for _ in paced(source(n=3000), clock, speed=4).events()]
-    assert times == [100 + i / 4 for i in range(3000)]
 
 
 @pytest.mark.parametrize("pace", [{}, {"rate": 2}, {"speed": 2}])
@@ -171,45 +168,30 @@ def test_after_rewind_and_resume_the_first_event_is_due_at_once(clock):
     stream.rewind()
     start = clock.now
     assert [clock.now - start for _ in stream.events()][:3] == [0, 1, 2]
+    clock.now += 1000
     stream.resume(snapshot)
     start = clock.now
     assert [(p.row, clock.now - start) for _, _, p in stream.events()][:2] == [(5, 0), (6, 1)]
 
 
-def test_the_rest_is_the_sources_own(clock):
-    with paced(source(), clock, rate=1) as stream:
-        assert stream.name == "Table"
-        assert stream.n_rows == 10
-
-
 def test_marks_of_a_memory_source_pass_through(clock):
-    stream = paced(MemorySource([({}, 1), MemorySource.EOF, ({}, 2)]), clock, rate=1)
-    assert [y for _, y, _ in stream.events()] == [1]
-    assert [y for _, y, _ in stream.events()] == [2]
-
-
-@pytest.mark.parametrize("pace", [{"rate": 0}, {"rate": -1}, {"speed": 0}, {"rate": float("nan")}])
-def test_a_pace_must_be_positive(pace):
-    name, value = next(iter(pace.items()))
-    with pytest.raises(ValueError, match=f"{name} must be a number above 0, not {value}"):
-        SimulatedStream(source(), **pace)
-
-
-def test_one_pace_only():
-    with pytest.raises(ValueError, match=r"give rate \(events a second\) or speed .*, not both"):
-        SimulatedStream(source(), rate=1, speed=1)
+    stream = paced(MemorySource([({}, 1), MemorySource.EOF, ({}, 2)], name="mine"), clock, rate=1)
+    assert stream.name == "mine"
+    assert [[y for _, y, _ in stream.events()] for _ in range(2)] == [[1], [2]]
 
 
 @pytest.mark.parametrize(
-    "inner", [MemorySource([]), ArrowSource(pa.table({"a": [1], "y": [1]}), "y")]
+    ("inner", "pace", "error", "words"),
+    [
+        (source(), {name: value}, ValueError, f"{name} must be a number above 0, not {value}")
+        for name, value in (("rate", 0), ("rate", -1), ("speed", 0), ("rate", float("nan")))
+    ]
+    + [
+        (source(), {"rate": 1, "speed": 1}, ValueError, "give rate .events a second. or speed .*"),
+        (MemorySource([]), {"speed": 2.0}, SourceError, "has no timestamp column; give the source"),
+        (untimed(), {"speed": 2.0}, SourceError, "has no timestamp column; give the source"),
+    ],
 )
-def test_recorded_pace_needs_timestamps(inner):
-    with pytest.raises(
-        SourceError, match="has no timestamp column; give the source timestamp=, or"
-    ):
-        SimulatedStream(inner, speed=2.0)
-
-
-def test_sizes_must_be_positive(clock):
-    with pytest.raises(ValueError, match="size must be at least 1, not 0"):
-        paced(source(), clock, rate=1).batches(0)
+def test_what_is_no_pace_is_refused(inner, pace, error, words):
+    with pytest.raises(error, match=words):
+        SimulatedStream(inner, **pace)

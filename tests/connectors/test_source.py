@@ -6,14 +6,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from connectors import ArrowSource, Batch, MemorySource, Position, SimulatedStream, Source
+from connectors import ArrowSource, Batch, Position, SimulatedStream, Source
 from connectors.batch import Reject
 from connectors.errors import SourceError
 from connectors.source import SourceAround
 
 
-@pytest.fixture
-def batch():
+def test_position_reads_as_file_and_row():
+    assert str(Position("adult.parquet", 17)) == "adult.parquet: row 17"
+    assert str(Position(None, 0)) == "row 0"
+
+
+def test_a_batch_and_its_slices_keep_rows_labels_and_times_together():
     table = pa.table(
         {
             "size": [1.0, None, 3.0],
@@ -22,30 +26,33 @@ def batch():
             "y": [1, None, 0],
         }
     )
-    return next(ArrowSource(table, "y", timestamp="when").batches())
-
-
-def test_position_reads_as_file_and_row():
-    assert str(Position("adult.parquet", 17)) == "adult.parquet: row 17"
-    assert str(Position(None, 0)) == "row 0"
-
-
-def test_batch_gives_back_its_events(batch):
-    assert [tuple(event) for event in batch.events()] == [
+    batch = next(ArrowSource(table, "y", timestamp="when").batches())
+    events = [
         ({"size": 1.0, "colour=red": 1.0}, 1, Position(None, 0)),
         ({}, None, Position(None, 1)),
         ({"size": 3.0, "colour=blue": 1.0}, 0, Position(None, 2)),
     ]
+    for part, first, end in (
+        (batch, 0, 3),
+        (batch.slice(1), 1, 3),
+        (batch.slice(0, 1), 0, 1),
+        (batch.slice(2, 100), 2, 3),
+    ):
+        assert len(part) == part.num_rows == end - first
+        assert [tuple(event) for event in part.events()] == events[first:end]
+        assert part.timestamps.tolist() == [10.0, 20.0, 30.0][first:end]
+        assert part.position(end - first - 1) == Position(None, end - 1)
 
 
-def test_slice_keeps_rows_labels_and_times_together(batch):
-    part = batch.slice(1)
-    assert len(part) == part.num_rows == 2
-    assert part.position(1) == Position(None, 2)
-    assert part.timestamps.tolist() == [20.0, 30.0]
-    assert list(part.events()) == list(batch.events())[1:]
-    assert list(batch.slice(0, 1).events()) == list(batch.events())[:1]
-    assert len(batch.slice(2, 100)) == 1
+def test_batches_made_by_hand_and_without_features():
+    features = pa.record_batch({"b": [1.0], "a": [2.0]})
+    batch = Batch(features, pa.array([True]), np.array([7]), "f")
+    assert list(batch.events()) == [({"b": 1.0, "a": 2.0}, True, Position("f", 7))]
+    table = pa.table({"size": pa.array([None, None], pa.float64()), "y": [1, 0]})
+    batch = next(ArrowSource(table, "y").batches())
+    assert (batch.features.num_columns, batch.features.num_rows, len(batch)) == (0, 2, 2)
+    assert [(x, y) for x, y, _ in batch.events()] == [({}, 1), ({}, 0)]
+    assert len(batch.slice(1)) == len(list(batch.slice(1).events())) == 1
 
 
 def _with_rejects(rows, rejected):
@@ -74,28 +81,6 @@ def test_each_reject_is_in_one_part():
         assert list(chain.from_iterable(map(rejected, inner))) == rejected(batch)
 
 
-def test_batch_without_any_feature_still_has_rows():
-    table = pa.table({"size": pa.array([None, None], pa.float64()), "y": [1, 0]})
-    batch = next(ArrowSource(table, "y").batches())
-    assert batch.features.num_columns == 0
-    assert batch.features.num_rows == len(batch) == 2
-    assert [(x, y) for x, y, _ in batch.events()] == [({}, 1), ({}, 0)]
-    assert len(batch.slice(1)) == len(list(batch.slice(1).events())) == 1
-
-
-def test_batch_made_by_hand_needs_no_metadata():
-    features = pa.record_batch({"b": [1.0], "a": [2.0]})
-    batch = Batch(features, pa.array([True]), np.array([7]), "f")
-    assert list(batch.events()) == [({"b": 1.0, "a": 2.0}, True, Position("f", 7))]
-
-
-def test_every_source_is_one():
-    table = ArrowSource(pa.table({"a": [1], "y": [1]}), "y")
-    for source in (table, MemorySource([]), SimulatedStream(table)):
-        assert isinstance(source, Source)
-        assert source.upcoming_timestamps(1) is None
-
-
 class Counted(Source):
     """A source of a user: `batches` is all that it says."""
 
@@ -115,6 +100,7 @@ def test_a_source_needs_batches_only():
             (i % 2, i) for i in range(9)
         ]
         assert (source.name, source.n_rows, source.counts) == ("Counted", None, {})
+        assert source.upcoming_timestamps(1) is None
         with pytest.raises(SourceError, match=r"Counted has no rewind\(\): it can be read once"):
             source.rewind()
         with pytest.raises(SourceError, match=r"Counted has no snapshot\(\)"):

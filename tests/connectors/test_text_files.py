@@ -4,10 +4,9 @@ import gzip
 import json
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from connectors import CSVSource, JSONLinesSource, NotReadableError, SnapshotError
+from connectors import CSVSource, JSONLinesSource, SnapshotError
 
 N = 12_000
 BAD = {10_500: "a text", 11_000: "too few", 11_998: "too many", 11_999: "no label"}
@@ -65,14 +64,6 @@ def test_what_is_missing_and_what_stays_text(tmp_path):
     assert batch.features.to_pydict() == {"n": [1.0, None, None], "t=a, b": [1.0, 0.0, 0.0]}
 
 
-def test_files_that_are_none_are_refused(tmp_path):
-    path = tmp_path / "rows"
-    for make, content in ((CSVSource, ""), (JSONLinesSource, "x\n"), (CSVSource, "a,a\n1,2\n")):
-        path.write_text(content)
-        with pytest.raises(NotReadableError):
-            make(path, None)
-
-
 def test_fields_that_come_after_the_first_lines_are_counted(tmp_path, caplog):
     path = tmp_path / "rows.jsonl"
     rows = [{"a": i, "b": "x", "y": i % 2} for i in range(N)]
@@ -86,9 +77,3 @@ def test_fields_that_come_after_the_first_lines_are_counted(tmp_path, caplog):
         "`rows.jsonl`: row 10800 has the field `new`, which the first 10000 rows did not have: "
         "such fields are ignored, and counted"
     ]
-
-
-def test_a_parquet_file_with_another_name_is_named_as_such(tmp_path):
-    pq.write_table(pa.table({"a": [1.0], "y": [1]}), tmp_path / "events.csv")
-    with pytest.raises(NotReadableError, match="is a Parquet file: give it a name that ends in"):
-        list(CSVSource(tmp_path / "events.csv", target="y").batches())
