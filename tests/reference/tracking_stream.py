@@ -104,13 +104,11 @@ class TrackingStream(RowStream):
     step = tracking
     kind = tracking_state.TrackingState
 
-    def __init__(
-        self, x, y, cost, kernel, schedule=PLAIN, seed=0, window=0, cache_bytes=10**6, capacity=64
-    ):
+    def __init__(self, x, y, cost, kernel, schedule=PLAIN, seed=0, window=0, cache_bytes=10**6):
         if window and isinstance(schedule.bounds, Unbounded):
             schedule = schedule._replace(bounds=Window(float(window)))
         super().__init__(
-            x, y, cost, kernel, schedule, False, cache_bytes, seed, slots=capacity, window=window
+            x, y, cost, kernel, schedule, False, cache_bytes, seed, slots=64, window=window
         )
 
     def learn(self, rows):

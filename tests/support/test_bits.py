@@ -27,47 +27,50 @@ def laplace(kernel, distance):
 
 
 SOME = [*KERNELS, kernels.RBF(gamma=0.01), Laplace(0.1)]
-EVERY = [*SOME, Cosine(0.7), Quadratic(2.0)]
+EVERY = [*SOME, Cosine(0.7), Quadratic(2.0), Manhattan(0.3)]
 HALF = np.float32(0.5)
+OTHERS = [HALF, *np.float32([-1.0, 2.0, 1.0 + 2**-23, 1e-45])]
 
 
+@pytest.mark.parametrize("is_sparse", [False, True])
 @settings(max_examples=150, deadline=None)
 @given(
-    st.one_of(st.integers(1, 70), st.integers(1, 5)),
-    st.integers(1, 400),
-    st.one_of(st.integers(1, 300), st.sampled_from([63, 64, 65, 127, 128, 129])),
-    st.integers(0, 70),
-    st.sampled_from(EVERY),
-    st.tuples(st.floats(0, 1), st.floats(0, 1)),
-    st.integers(0, 2**32 - 1),
+    n_rows=st.one_of(st.integers(1, 70), st.integers(1, 5)),
+    n=st.integers(1, 400),
+    d=st.one_of(st.integers(1, 300), st.sampled_from([63, 64, 65, 127, 128, 129])),
+    wider=st.integers(0, 70),
+    kernel=st.integers(0, 99),
+    part=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    value=st.sampled_from([1.0, 1.0, 0.0, *OTHERS]),
+    seed=st.integers(0, 2**32 - 1),
 )
-def test_values_are_those_of_floats_to_the_last_bit(n_rows, n, d, wider, kernel, part, seed):
+def test_values_are_those_of_floats_to_the_last_bit(
+    is_sparse, n_rows, n, d, wider, kernel, part, value, seed
+):
     rng = np.random.default_rng(seed)
+    some = SOME if is_sparse else EVERY
+    kernel = some[kernel % len(some)]
     # Stored rows may have features that the fresh ones do not have.
-    store = stores.filled(stores.new_store(n, d + wider, False), rows_of_bits(rng, n, d + wider))
-    x = rows_of_bits(rng, n_rows, d)
+    rows, x = rows_of_bits(rng, n, d + wider), rows_of_bits(rng, n_rows, d)
+    if is_sparse:
+        rows, x = sparse(rows), sparse(x)
+        # Also rows that list zeros.
+        x.values[rng.random(x.values.size) < 0.02] = value
+    elif value in OTHERS:
+        # One other value is enough.
+        x[rng.integers(n_rows), rng.integers(d)] = value
+    store = stores.filled(stores.new_store(n, d + wider, is_sparse), rows)
+    fill = sparse_values.kernel_values if is_sparse else kernel_values
     first, stop = sorted(int(n * end) for end in part)
     counted, summed = np.full((2, n_rows, store.entered.size), HALF)
-    kernel_values(kernel, store, x, n_rows, d, first, stop, counted)
+    fill(kernel, store, x, n_rows, d, first, stop, counted)
     assert store.binary[0]
     store.binary[0] = False
-    kernel_values(kernel, store, x, n_rows, d, first, stop, summed)
-    np.testing.assert_array_equal(counted.view(np.uint32), summed.view(np.uint32))
-
-
-@pytest.mark.parametrize("kernel", [*EVERY, Manhattan(0.3)], ids=repr)
-def test_one_other_value_in_a_fresh_row_is_enough(kernel):
-    rng = np.random.default_rng(1)
-    for other in (HALF, np.float32(-1), np.float32(2), np.float32(1 + 2**-23), np.float32(1e-45)):
-        store = stores.filled(stores.new_store(70, 130, False), rows_of_bits(rng, 70, 130))
-        x = rows_of_bits(rng, 7, 130)
-        x[rng.integers(7), rng.integers(130)] = other
-        found, wanted = np.zeros((2, 7, store.entered.size), np.float32)
-        kernel_values(kernel, store, x, 7, 130, 0, 70, found)
-        assert store.binary[0]
-        store.binary[0] = False
-        kernel_values(kernel, store, x, 7, 130, 0, 70, wanted)
-        np.testing.assert_array_equal(found, wanted)
+    fill(kernel, store, x, n_rows, d, first, stop, summed)
+    part = slice(first, stop) if is_sparse else slice(None)
+    np.testing.assert_array_equal(counted[:, part].view(np.uint32), summed[:, part].view(np.uint32))
+    begin, end = first // PANEL * PANEL, -(-stop // PANEL) * PANEL
+    assert (counted[:, :begin] == HALF).all() and (counted[:, end:] == HALF).all()
 
 
 @pytest.mark.parametrize("value", [0.5, -1.0, 2.0, 1e-45, np.nan])
@@ -86,35 +89,6 @@ def test_a_row_of_other_values_ends_the_words(at, value):
     check_words(store, 3)
     store.binary[0] = False
     check_words(stores.of_rows(store, np.zeros((2, 130), np.float32)), 3)
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    st.one_of(st.integers(1, 70), st.integers(1, 5)),
-    st.integers(1, 200),
-    st.integers(1, 300),
-    st.sampled_from(SOME),
-    st.tuples(st.floats(0, 1), st.floats(0, 1)),
-    st.sampled_from([1.0, 0.0, 0.5]),
-    st.integers(0, 2**32 - 1),
-)
-def test_sparse_values_are_those_of_floats_to_the_last_bit(n_rows, n, d, kernel, part, value, seed):
-    rng = np.random.default_rng(seed)
-    store = stores.filled(stores.new_store(n, d, True), sparse(rows_of_bits(rng, n, d)))
-    x = sparse(rows_of_bits(rng, n_rows, d))
-    # Also rows that list zeros, or that are not binary.
-    x.values[rng.random(x.values.size) < 0.02] = value
-    first, stop = sorted(int(n * end) for end in part)
-    counted, summed = np.full((2, n_rows, store.entered.size), HALF)
-    sparse_values.kernel_values(kernel, store, x, n_rows, d, first, stop, counted)
-    assert store.binary[0]
-    store.binary[0] = False
-    sparse_values.kernel_values(kernel, store, x, n_rows, d, first, stop, summed)
-    np.testing.assert_array_equal(
-        counted[:, first:stop].view(np.uint32), summed[:, first:stop].view(np.uint32)
-    )
-    begin, end = first // PANEL * PANEL, -(-stop // PANEL) * PANEL
-    assert (counted[:, :begin] == HALF).all() and (counted[:, end:] == HALF).all()
 
 
 def test_sparse_rows_of_other_values_or_many_features_have_no_words():

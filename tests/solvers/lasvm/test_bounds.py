@@ -243,45 +243,41 @@ def test_fading_scales_coefficients_and_boxes_alike(rho):
     assert len(live_of(state)) == 20
 
 
-def test_what_was_learnt_fades_when_errors_have_become_more_and_only_then():
+def test_what_was_learnt_fades_when_errors_have_become_more_and_newcomers_count_less():
+    """Newcomers count less the more vectors made room."""
     stream = flipped()
-    e, n_watched, n_wrong, faded = 0.0, 0, 0, []
+    e, n_watched, n_wrong, faded, shares = 0.0, 0, 0, [], []
     for k in range(len(stream.y)):
-        state = stream.state
-        was = {int(state.store.entered[s]): state.store.weight[s] for s in live_of(state)}
+        was = weights_of(stream)
+        n_live, n_over = stream.info.n - stream.info.n_dead, int(stream.info.n_over)
         stream.learn(k, k + 1)
         wrong = stream.margins[k] * stream.y[k] <= 0.0
         e, n_wrong, n_watched = 0.997 * e + 0.003 * wrong, n_wrong + wrong, n_watched + 1
         mean = (n_wrong + 1) / (n_watched + 2)
         rises = e > mean + 4.0 * np.sqrt(mean * (1.0 - mean) * 0.003 / 1.997)
-        state = stream.state
-        now = {int(state.store.entered[s]): state.store.weight[s] for s in live_of(state)}
+        now, info = weights_of(stream), stream.info
         # Of examples that were not merged: merged vectors have negative numbers.
         factors = {round(now[i] / was[i], 9) for i in now if i > 0 and i in was}
-        assert factors <= {0.1 if rises else 1.0}
+        assert factors <= {0.1 if rises else 1.0} and (info.n_watched == 0) == rises
         if rises:
             # The example itself enters afterwards, with weight 1.
             assert sum(now.values()) < 0.1 * sum(was.values()) + 1.01
             stream.check()
             e, n_watched, n_wrong = 0.0, 0, 0
             faded.append(k)
-    assert faded
-    assert min(faded) > 800
-
-
-def test_newcomers_count_less_the_more_vectors_made_room():
-    stream, shares = flipped(), []
-    for k in range(len(stream.y)):
-        info = stream.info
-        n_live, n_over = info.n - info.n_dead, int(info.n_over)
-        stream.learn(k, k + 1)
-        state, info = stream.state, stream.info
-        has_faded = info.n_watched == 0
-        made_room = info.n_over - (0 if has_faded else n_over)
+        made_room = info.n_over - (0 if rises else n_over)
         assert made_room == 0 or (made_room == 1 and n_live == 20)
-        for s in np.flatnonzero(state.store.entered == k + 1):
-            share = np.sqrt(20 / (20 + n_over)) * (0.1 if has_faded else 1.0)
-            assert state.upper[s] - state.lower[s] == pytest.approx(share)
-            assert state.store.weight[s] == pytest.approx(share)
+        if k + 1 in now:
+            share = np.sqrt(20 / (20 + n_over)) * (0.1 if rises else 1.0)
+            (slot,) = np.flatnonzero(stream.state.store.entered == k + 1)
+            assert stream.state.upper[slot] - stream.state.lower[slot] == pytest.approx(share)
+            assert now[k + 1] == pytest.approx(share)
             shares.append(share)
+    assert faded and min(faded) > 800
     assert len(shares) > 100 and min(shares) < 0.3 and shares[0] == 1.0
+
+
+def weights_of(stream):
+    """Return the weights of the vectors that are kept, by their numbers."""
+    store = stream.state.store
+    return {int(store.entered[s]): store.weight[s] for s in live_of(stream.state)}

@@ -34,26 +34,21 @@ def schedule(**changes):
     return two_step.Schedule(**(values | {"second_order": 1.0, "bounds": UNBOUNDED} | changes))
 
 
-def learnt(
-    x, y, plan, k=4, rest=False, cache=CACHE, blocks=None, is_sparse=False, columns=None
-):  # fmt: skip
-    """Learn rows in blocks; all classes are known from the start."""
+def learnt(x, y, plan, k=4, rest=False, cache=CACHE, is_sparse=False, columns=None):
+    """Learn rows; all classes are known from the start."""
     d, n = x.shape[1], len(y)
     own = states.new_state(state.PairsState, d, sparse=is_sparse, classes=k)
     own = classes.with_classes(own, bound(KERNEL, own.store), k, rest, cache, d)
-    out = np.zeros((n, 2 * k + 1 if columns is None else columns))
-    start = 0
-    for stop in blocks or [n]:
-        while start < stop:
-            rows = x[start:stop]
-            size = len(rows)
-            start += step.learn_rows(
-                own, bound(KERNEL, own.store), sparse(rows) if is_sparse else rows,
-                y[start:stop].astype(float), np.full(size, 2.0), np.ones(size),
-                np.arange(start + 1, stop + 1), np.ones(size, np.float32), plan, out[start:stop],
-            )  # fmt: skip
-            if start < stop:
-                own = classes.grown(own, cache)
+    out, start = np.zeros((n, 2 * k + 1 if columns is None else columns)), 0
+    while start < n:
+        rows, size = x[start:], n - start
+        start += step.learn_rows(
+            own, bound(KERNEL, own.store), sparse(rows) if is_sparse else rows,
+            y[start:].astype(float), np.full(size, 2.0), np.ones(size),
+            np.arange(start + 1, n + 1), np.ones(size, np.float32), plan, out[start:],
+        )  # fmt: skip
+        if start < n:
+            own = classes.grown(own, cache)
     return own, out
 
 

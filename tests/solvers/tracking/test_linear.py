@@ -44,8 +44,8 @@ class LinearStream(TrackingStream):
     step = tracking_linear
     kind = tracking_linear.LinearTrackingState
 
-    def __init__(self, x, y, cost, kernel=KERNEL, schedule=PLAIN, seed=0, window=0, capacity=64):
-        super().__init__(x, y, cost, kernel, schedule, seed, window, 0, capacity)
+    def __init__(self, x, y, cost, kernel=KERNEL, schedule=PLAIN, seed=0, window=0):
+        super().__init__(x, y, cost, kernel, schedule, seed, window, 0)
 
     @cached_property
     def gram(self):
