@@ -1,13 +1,11 @@
 """Sentences for each learner of them: with labels, with concepts and a world, with meanings."""
 
-import copy
 import itertools
 
 import numpy as np
 
 from examples.house import sentences
 from examples.papers.ambiguous_house import house
-from streamsvm.model_files import codec
 
 RELATIONS = ["location", "containedby"]
 
@@ -52,10 +50,3 @@ def examples_of(cls, n=60):
         said = list(house(n, 1, 0))
         return [one.words for one in said], [one.candidates for one in said]
     return chunks(n)
-
-
-def content(model):
-    """Return all that a file would hold of a model."""
-    values, arrays = codec.to_file(model)
-    kept = {name: (a.dtype, a.shape, a.tobytes()) for name, a in arrays.items()}
-    return copy.deepcopy(values), kept

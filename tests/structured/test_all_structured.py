@@ -9,8 +9,8 @@ import pytest
 from streamsvm import ConceptLabeler, OSPASParser
 from streamsvm.errors import FeatureError, LabelError, ParameterError
 from streamsvm.learners.bases.registry import registered_learners
-from tests.learners.test_all_learners import COPIES
-from tests.structured.examples import content, examples_of
+from tests.learners.test_all_learners import COPIES, content
+from tests.structured.examples import examples_of
 
 CASES = [
     pytest.param(learner.cls, params, id=f"{learner.name}-{i}")
@@ -47,6 +47,13 @@ def test_events_batches_files_and_copies_are_one_model(cls, params, tmp_path):
 
 
 WORDS = ["he", "goes"]
+NEW = {
+    "sequence": (["new"], ["never seen"]),
+    "concepts": ((["she"], {"likes": {"Ann": "Bea"}}), ["Ann"]),
+    "ospas": (["she"], ["likes(ann,bea)"]),
+}
+"""What could be learnt, of which all is new."""
+
 REFUSED = {
     "sequence": [
         ([{"new": float("nan")}], ["B"], FeatureError),
@@ -106,15 +113,16 @@ REFUSED = {
 def test_what_is_refused_changes_nothing(cls, params):
     name = {ConceptLabeler: "concepts", OSPASParser: "ospas"}.get(cls, "sequence")
     more = {"max_concepts": 60} if name == "concepts" else {}
-    X, Y = examples_of(cls, 11)
+    X, Y = examples_of(cls, 10)
     model = cls(**params, **more)
-    model.learn_many(X[:10], Y[:10])
+    model.learn_many(X, Y)
+    new_x, new_y = NEW[name]
     before = content(model)
     for x, y, error in REFUSED[name]:
         with pytest.raises(error):
             model.learn_one(x, y)
         with pytest.raises(error):
-            model.learn_many([X[10], x], [Y[10], y])
+            model.learn_many([new_x, x], [new_y, y])
         assert content(model) == before, (x, y)
     with pytest.raises(LabelError):
         model.learn_many(X[:2], Y[:1])

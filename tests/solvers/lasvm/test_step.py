@@ -146,6 +146,8 @@ def test_invariants_after_every_row(seed, n, d, kernel, C, schedule, weighted):
     stream.check()
     assert lasvm.delta(stream.state) <= schedule.tau
     assert stream.info.dual >= before - 1e-9 * (1.0 + abs(before))
+    # What is kept does not enter again.
+    stream.all().check()
 
 
 @pytest.mark.parametrize("kernel", ALL, ids=repr)

@@ -7,8 +7,9 @@ import pytest
 
 from examples.house import CONCEPTS, House, readings, sentences
 from streamsvm import ConceptLabeler
+from tests.learners.test_all_learners import content
 from tests.reference.slow_concepts import SlowConcepts
-from tests.structured.examples import RELATIONS, content, events_of
+from tests.structured.examples import RELATIONS, events_of
 
 STORY = sentences(3600, seed=3)
 

@@ -19,8 +19,8 @@ from streamsvm.structured.parser.meanings import as_text, bag_of, frames_of, rea
 from streamsvm.support.draws import new_draws
 from streamsvm.support.rows import SparseRows
 from tests.interruptions import interrupted
+from tests.learners.test_all_learners import content
 from tests.reference import slow_ospas
-from tests.structured.examples import content
 
 TRACED = ("parser/parser.py", "parser/grammar.py", "parser/ranking.py")
 SETTINGS = list(OSPASParser._unit_test_params())

@@ -10,7 +10,8 @@ from streamsvm.errors import LabelError, ParameterError
 from streamsvm.structured import vocabulary
 from streamsvm.structured.sequences import exact, greedy, inference, sentence_patterns
 from streamsvm.structured.sequences.pairs import new_scratch
-from tests.structured.examples import FRESH, FRESH_Y, X, Y, content, flat
+from tests.learners.test_all_learners import content
+from tests.structured.examples import FRESH, FRESH_Y, X, Y, flat
 
 CLASSES = [LaRankSequenceLabeler, SequencePerceptron, SequencePA]
 CONFIGURATIONS = [(cls, params) for cls in CLASSES for params in cls._unit_test_params()]
