@@ -17,36 +17,6 @@ KERNELS = [
 ]
 
 
-def expected(kernel, x, z):
-    dots = x.astype(float) @ z.astype(float).T
-    if isinstance(kernel, kernels.Linear):
-        return kernel.scale * dots
-    if isinstance(kernel, kernels.Polynomial):
-        return (kernel.gamma * dots + kernel.coef0) ** kernel.degree
-    squares = ((x[:, None].astype(float) - z[None].astype(float)) ** 2).sum(axis=2)
-    return np.exp(-kernel.gamma * squares)
-
-
-def values(kernel, x, z, block=None):
-    store = dense_store.new_store(len(z), z.shape[1])
-    for slot, row in enumerate(z):
-        dense_store.put(store, slot, row)
-    out = np.zeros((len(x), store.entered.size), np.float32)
-    size = block or len(x)
-    for r in range(0, len(x), size):
-        part = x[r : r + size]
-        kernel_values(kernel, store, part, len(part), z.shape[1], 0, len(z), out[r : r + size])
-    return out[:, : len(z)]
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_values_are_numpys(kernel):
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(9, 7)).astype(np.float32)
-    z = rng.normal(size=(70, 7)).astype(np.float32)
-    np.testing.assert_allclose(values(kernel, x, z), expected(kernel, x, z), rtol=3e-6, atol=3e-6)
-
-
 class Cosine(NamedTuple):
     scale: float
 
@@ -77,14 +47,47 @@ def manhattan(kernel, x, z):
     return np.exp(-kernel.gamma * total)
 
 
-def test_kernels_of_users():
-    rng = np.random.default_rng(2)
-    x, z = (rng.normal(size=(n, 5)).astype(np.float32) for n in (6, 40))
-    squares = ((x[:, None] - z[None]) ** 2).sum(axis=2)
-    city = np.abs(x[:, None] - z[None]).sum(axis=2)
-    np.testing.assert_allclose(values(Cosine(2.0), x, z), 2 * x @ z.T + 1, atol=1e-5)
-    np.testing.assert_allclose(values(Quadratic(3.0), x, z), 1 / (1 + squares / 3), atol=1e-6)
-    np.testing.assert_allclose(values(Manhattan(0.2), x, z), np.exp(-0.2 * city), atol=1e-6)
+USERS = [Cosine(0.7), Quadratic(2.0), Manhattan(0.3)]
+EVERY = KERNELS + USERS
+
+
+def expected(kernel, x, z):
+    """Return all values in double precision."""
+    x, z = x.astype(float), z.astype(float)
+    dots, differences = x @ z.T, x[:, None] - z[None]
+    squares = (differences**2).sum(axis=2)
+    return {
+        kernels.Linear: lambda k: k.scale * dots,
+        kernels.Polynomial: lambda k: (k.gamma * dots + k.coef0) ** k.degree,
+        kernels.RBF: lambda k: np.exp(-k.gamma * squares),
+        Cosine: lambda k: k.scale * dots + 1.0,
+        Quadratic: lambda k: 1.0 / (1.0 + squares / k.scale),
+        Manhattan: lambda k: np.exp(-k.gamma * np.abs(differences).sum(axis=2)),
+    }[type(kernel)](kernel)
+
+
+def values(kernel, x, z, block=None):
+    store = dense_store.new_store(len(z), z.shape[1])
+    for slot, row in enumerate(z):
+        dense_store.put(store, slot, row)
+    out = np.zeros((len(x), store.entered.size), np.float32)
+    size = block or len(x)
+    for r in range(0, len(x), size):
+        part = x[r : r + size]
+        kernel_values(kernel, store, part, len(part), z.shape[1], 0, len(z), out[r : r + size])
+    return out[:, : len(z)]
+
+
+@pytest.mark.parametrize("kernel", EVERY, ids=repr)
+def test_values_are_numpys(kernel):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(9, 7)).astype(np.float32)
+    z = rng.normal(size=(70, 7)).astype(np.float32)
+    found = values(kernel, x, z)
+    np.testing.assert_allclose(found, expected(kernel, x, z), rtol=3e-6, atol=3e-6)
+    assert kernels.evaluate(kernel, x[0].tolist(), z[0].tolist()) == pytest.approx(
+        float(found[0, 0]), rel=1e-5
+    )
 
 
 def test_what_is_no_kernel_is_refused():

@@ -24,6 +24,17 @@ def pairwise_loss(scores, bag):
     return float(np.mean(pairs)) if pairs else 0.0
 
 
+def dual_step(x, scores, bag, C):
+    """Return AMBIGSVMDUALSTEP: the change of the weights, the loss before, alpha and Delta."""
+    loss = pairwise_loss(scores, bag)
+    delta, along = psi(x, scores, bag)
+    square = (along**2).sum()
+    alpha = 0.0
+    if loss > 0.0:
+        alpha = min(C, loss / square) if square > 0.0 else C
+    return alpha * along, loss, alpha, delta
+
+
 class SlowAmbiguous:
     """AMBIGSVMDUALSTEP over dense rows; `dual` is the dual so far, `losses` the sum of losses.
 
@@ -42,14 +53,9 @@ class SlowAmbiguous:
 
     def learn(self, x, bag):
         scores = self.scores(x, self.w)
-        loss = pairwise_loss(scores, bag)
-        delta, along = psi(np.append(x, self.constant), scores, bag)
-        alpha = 0.0
-        if loss > 0.0:
-            square = (along**2).sum()
-            alpha = min(self.C, loss / square) if square > 0.0 else self.C
-            self.w = self.w + alpha * along
-            self.dual += alpha * delta
+        change, loss, alpha, delta = dual_step(np.append(x, self.constant), scores, bag, self.C)
+        self.w = self.w + change
+        self.dual += alpha * delta
         self.losses += loss
         self.after.append(self.w)
         return loss, alpha

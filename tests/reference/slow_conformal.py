@@ -29,24 +29,33 @@ def scores_of(p, kind):
     return {y: sum(sorted((q for q in p.values() if q > p[y]), reverse=True)) for y in p}
 
 
+def chosen_of(scores, past, coverage, by_class, steps=4.0):
+    """Return the labels whose scores are within the thresholds after the past events.
+
+    Those are (label, score, missed, new).
+    """
+    chosen = set()
+    for label, score in scores.items():
+        of = [one for one in past if one[0] == label] if by_class else past
+        new = [n for n, one in enumerate(of) if one[3]]
+        own, missed = [one[1] for one in of], [one[2] for one in of]
+        if score <= threshold(own, missed, 1.0 - coverage, new, steps):
+            chosen.add(label)
+    return chosen
+
+
 def sets_of(stream, coverage, by_class=False, kind="least_ambiguous"):
     """Return the set of each event of a stream of ({label: probability}, label), as Python sets.
 
     No two labels of an event are equally likely.
     """
-    past, found = [], []  # (label, score, missed, new)
+    past, found = [], []
     for p, y in stream:
+        met = {one[0] for one in past}
         scores = dict.fromkeys((one[0] for one in past), 1.0) | scores_of(p, kind)
-        chosen = set()
-        for label, score in scores.items():
-            of = [one for one in past if one[0] == label] if by_class else past
-            new = [n for n, one in enumerate(of) if one[3]]
-            q = threshold([one[1] for one in of], [one[2] for one in of], 1.0 - coverage, new)
-            if score <= q:
-                chosen.add(label)
-        found.append(chosen)
-        is_met = any(one[0] == y for one in past)
-        past.append((y, scores.get(y, 1.0), y not in chosen, y not in chosen and not is_met))
+        found.append(chosen_of(scores, past, coverage, by_class))
+        is_missed = y not in found[-1]
+        past.append((y, scores.get(y, 1.0), is_missed, is_missed and y not in met))
     return found
 
 
@@ -55,7 +64,7 @@ def token_sets_of(stream, coverage, by_class=False):
 
     All tokens of a sentence have the thresholds of before it.
     """
-    past, found = [], []  # (label, margin, missed, new)
+    past, found = [], []
     for sentence in stream:
         met, own = {one[0] for one in past}, []
         for scores, y in sentence:
@@ -63,17 +72,8 @@ def token_sets_of(stream, coverage, by_class=False):
                 c: max([scores[d] for d in scores if d != c], default=s) - s
                 for c, s in scores.items()
             }
-            chosen = set()
-            for label, margin in margins.items():
-                of = [one for one in past if one[0] == label] if by_class else past
-                new = [n for n, one in enumerate(of) if one[3]]
-                q = threshold(
-                    [one[1] for one in of], [one[2] for one in of], 1.0 - coverage, new, 16.0
-                )
-                if margin <= q:
-                    chosen.add(label)
-            is_missed = y not in chosen
+            found.append(chosen_of(margins, past, coverage, by_class, 16.0))
+            is_missed = y not in found[-1]
             own.append((y, margins.get(y, np.inf), is_missed, is_missed and y not in met))
-            found.append(chosen)
         past += own
     return found

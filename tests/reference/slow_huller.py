@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.reference.slow_tracking import SlowDraws
+from tests.reference.slow_tracking import SlowDraws, drop
 
 SEEDS = 5
 
@@ -39,8 +39,7 @@ class SlowHuller:
             self.a[k] = 0.0
         for i in reversed(list(self.members)):
             if self.a[i] == 0.0:
-                self.members[self.members.index(i)] = self.members[-1]
-                self.members.pop()
+                drop(self.members, i)
 
     def best(self, k):
         """Return the best step on the line, found by the nearest point of a segment."""

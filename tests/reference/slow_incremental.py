@@ -19,7 +19,6 @@ class SlowExact:
         self.beta, self.b = np.zeros(len(target)), 0.0
         self.here: list[int] = []
         self.margin: list[int] = []
-        self.n_steps = 0
 
     @property
     def h(self):
@@ -53,7 +52,6 @@ class SlowExact:
     def follow(self, c, target=None):
         """Move beta_c to `target`, or until c is optimal."""
         while True:
-            self.n_steps += 1
             h = self.h[c]
             if target is None:
                 sign, end = (1.0, self.high[c]) if h > 0.0 else (-1.0, self.low[c])

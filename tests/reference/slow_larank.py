@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.reference.slow_tracking import SlowDraws
+from tests.reference.slow_tracking import SlowDraws, drop
 from tests.reference.slow_window import SlowWindow
 
 SPARES, EQUAL = 16, 1e-3
@@ -54,12 +54,7 @@ class SlowLaRank:
         self.beta[i, rising] = self.beta[i, rising] + (room if at_bound else length)
         self.beta[i, falling] -= length
         if not self.beta[i].any():
-            self._leave(i)
-
-    def _leave(self, i):
-        at = self.patterns.index(i)
-        self.patterns[at] = self.patterns[-1]
-        self.patterns.pop()
+            drop(self.patterns, i)
 
     def extremes(self, i, classes):
         g = self.gradient(i)
@@ -102,7 +97,7 @@ class SlowLaRank:
             g = self.gradient(i)
             falling = min((c for c in range(self.n_classes) if c != self.y[i]), key=lambda c: g[c])
             if g[self.y[i]] - g[falling] < -self.tau:
-                self._leave(i)
+                drop(self.patterns, i)
                 at -= 1
             else:
                 self.step(i, self.y[i], falling)
@@ -136,14 +131,14 @@ class SlowLaRank:
         for i in list(self.patterns) if self.window.window else ():
             if not self.window.holds(self.y[i], i, newest):
                 self.beta[i] = 0.0
-                self._leave(i)
+                drop(self.patterns, i)
         while self.limit and len(self.patterns) > self.limit:
             old = [i for i in self.patterns if i != newest or not self.beta[i].any()]
             least = min(old, key=lambda i: (self.beta[i] ** 2).sum() * self.gram[i, i])
             near = [i for i in self.patterns if i != least and self.y[i] == self.y[least]]
             own = self.beta[least].copy()
             self.beta[least] = 0.0
-            self._leave(least)
+            drop(self.patterns, least)
             heir = max(near, key=lambda i: self.gram[least, i], default=None)
             if near and (own.any() or 2.0 - 2.0 * self.gram[least, heir] <= EQUAL):
                 self.beta[heir] += min(1.0, self.gram[least, heir] / self.gram[heir, heir]) * own

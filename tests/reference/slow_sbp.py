@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.reference.slow_tracking import SlowDraws
+from tests.reference.slow_tracking import SlowDraws, drop
 
 TIE = 1e-12
 
@@ -91,8 +91,7 @@ class SlowSBP:
 
     def leave(self, k):
         self.free = self.slots.index(k)
-        self.members[self.members.index(k)] = self.members[-1]
-        self.members.pop()
+        drop(self.members, k)
         self.w[k] = self.mean[k] = 0.0
         self.project()
 

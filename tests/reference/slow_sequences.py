@@ -9,19 +9,31 @@ from itertools import product
 import numpy as np
 
 from streamsvm.support.draws import below
+from tests.reference.slow_tracking import drop
 
 
-class SlowGreedy:
-    """Problem (5.12): the patterns are tokens, the past labels are the true ones."""
+class SlowSequences:
+    """What both have: `examples` and their coefficients `beta`, and which have any."""
 
     def __init__(self, n_labels, order, C, reprocess, optimize, draws, cost=None):
         self.L, self.k, self.C = n_labels, order, C
         self.reprocess, self.optimize, self.draws = reprocess, optimize, draws
         self.cost = np.ones(n_labels) if cost is None else cost
-        self.examples = []  # (x, past, y)
-        self.beta = []  # one array a token
-        self.members = []
+        self.examples, self.beta, self.members = [], [], []
         self.steps = []  # the gains in the dual
+
+    def list_or_drop(self, i, is_pattern):
+        if is_pattern and i not in self.members:
+            self.members.append(i)
+        elif i in self.members and not is_pattern:
+            drop(self.members, i)
+
+
+class SlowGreedy(SlowSequences):
+    """Problem (5.12): the patterns are tokens, the past labels are the true ones.
+
+    Examples are (x, past, y), their coefficients an array over the labels.
+    """
 
     def phi(self, x, past, c):
         """Return Phi_g: features and past labels, in the block of label c."""
@@ -65,13 +77,7 @@ class SlowGreedy:
         self.beta[i][down] -= size
         self.beta[i][np.abs(self.beta[i]) < 1e-9 * self.C] = 0.0
         self.steps.append(self.dual() - before)
-        is_pattern, listed = bool(self.beta[i].any()), i in self.members
-        if is_pattern and not listed:
-            self.members.append(i)
-        elif listed and not is_pattern:
-            at = self.members.index(i)
-            self.members[at] = self.members[-1]
-            self.members.pop()
+        self.list_or_drop(i, bool(self.beta[i].any()))
 
     def process_old(self, i, only_vectors):
         y = self.examples[i][2]
@@ -106,17 +112,11 @@ class SlowGreedy:
         return labels
 
 
-class SlowExact:
-    """Problem (5.11): the patterns are sentences, the classes all sequences of labels."""
+class SlowExact(SlowSequences):
+    """Problem (5.11): the patterns are sentences, the classes all sequences of labels.
 
-    def __init__(self, n_labels, order, C, reprocess, optimize, draws, cost=None):
-        self.L, self.k, self.C = n_labels, order, C
-        self.reprocess, self.optimize, self.draws = reprocess, optimize, draws
-        self.cost = np.ones(n_labels) if cost is None else cost
-        self.examples = []  # (x, y)
-        self.beta = []  # {labels: coefficient} of each sentence
-        self.members = []
-        self.steps = []
+    Examples are (x, y), their coefficients {labels: coefficient}.
+    """
 
     def phi(self, x, labels):
         features = np.zeros((self.L, x.shape[1]))
@@ -167,13 +167,7 @@ class SlowExact:
         for labels in [c for c, b in self.beta[i].items() if abs(b) < 1e-9 * self.C]:
             del self.beta[i][labels]
         self.steps.append(self.dual() - before)
-        is_pattern, listed = bool(self.beta[i]), i in self.members
-        if is_pattern and not listed:
-            self.members.append(i)
-        elif listed and not is_pattern:
-            at = self.members.index(i)
-            self.members[at] = self.members[-1]
-            self.members.pop()
+        self.list_or_drop(i, bool(self.beta[i]))
 
     def process_old(self, i, only_vectors):
         x, y = self.examples[i]

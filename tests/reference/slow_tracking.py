@@ -28,6 +28,12 @@ class SlowDraws:
         return (self.word >> 11) / 2**53
 
 
+def drop(members, i):
+    """Let i leave the members: the last one takes its place."""
+    members[members.index(i)] = members[-1]
+    members.pop()
+
+
 class SlowTracking:
     """Given the whole Gram matrix, float64; examples are named by their index in it."""
 
@@ -44,7 +50,7 @@ class SlowTracking:
         self._order: list[int] = []
         self.arrival: dict[int, int] = {}
         self.n_offered = self.n_seen = self.n_null = 0
-        self.process_gain = self.lost = self.skipped = self.uniform_gain = 0.0
+        self.process_gain = self.lost = self.skipped = 0.0
         self.mean_gain = self.scaled_gain = self.width = self.r2 = 0.0
         self.looks = None  # a SlowLooks, if its sums are wanted, too
         self.largest, self.equal = 0.0, True  # of all C_i so far
@@ -67,9 +73,7 @@ class SlowTracking:
         before = self.dual
         self.a[i] = 0.0
         self.lost += before - self.dual
-        place = self.members.index(i)
-        self.members[place] = self.members[-1]
-        self.members.pop()
+        drop(self.members, i)
 
     def _slide(self, k):
         for i in list(self.members):
@@ -140,7 +144,6 @@ class SlowTracking:
                 self._look_at(self.looks.heavy(self.members, self.cost, self.largest))
         self.average = average
         cost = self.cost[self.members]
-        self.uniform_gain += total
         self.mean_gain += total / self.K
         self.scaled_gain += total / self.K / cost.mean()
         self.width += self.r2 * (cost**2).mean() / cost.mean() ** 2
@@ -150,26 +153,3 @@ class SlowTracking:
         signed = self.y * self.a
         bound = 1.0 + np.sqrt(self.r2 * max(0.0, signed @ self.gram @ signed))
         self.looks.record(max((1.0 - share) * g, -share * g), bound, 1.0 / self.K)
-
-    def gap(self, a):
-        """Return P - D over the active set at coefficients a, from their definitions."""
-        signed = self.y * a
-        norm = signed @ self.gram @ signed
-        members = self.members
-        hinge = np.maximum(0.0, 1.0 - self.y[members] * (self.gram[members] @ signed))
-        return 0.5 * norm + self.cost[members] @ hinge - (a.sum() - 0.5 * norm)
-
-
-def optimum(gram, y, cost, tolerance=1e-10, passes=20_000):
-    """Return the a that maximises the dual, by passes of exact coordinate steps."""
-    a, f = np.zeros(len(y)), np.zeros(len(y))
-    for _ in range(passes):
-        worst = 0.0
-        for i in range(len(y)):
-            step = max(-a[i], min(cost[i] - a[i], (1.0 - y[i] * f[i]) / gram[i, i]))
-            a[i] += step
-            f += y[i] * step * gram[i]
-            worst = max(worst, abs(step) * gram[i, i])
-        if worst <= tolerance:
-            break
-    return a

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import numpy as np
 import pytest
 
 from streamsvm.solvers.bounds import Reservoir, Unbounded, Window
 from streamsvm.solvers.tracking import state as tracking_state
 from streamsvm.solvers.tracking import step as tracking
-from streamsvm.support import states
-from streamsvm.support.dense_store import rows_of
-from streamsvm.support.kernel_rows.bound_kernels import bound
-from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of
-from tests.kernels.test_values import values
+from tests.reference.row_stream import RowStream
 from tests.reference.slow_tracking import SlowTracking
 
 PLAIN = tracking.Schedule(
@@ -59,6 +53,34 @@ def twin_of(stream, window=0):
     )  # fmt: skip
 
 
+def learnt_by(slow, k, schedule):
+    """Let the slow twin learn a row; return the margin from before that the schedule asks for."""
+    last = slow.f(k)
+    averaged = slow.learn(k)
+    return averaged if schedule.averaged else last
+
+
+def assert_twins(stream, slow):
+    """A stream and its slow twin have the same coefficients, members, totals and looks."""
+    scale = 1.0 + np.abs(stream.gram).max()
+    for mine, theirs in ((stream.state.alpha, slow.a), (stream.state.average, slow.average)):
+        np.testing.assert_allclose(
+            stream.of_rows(mine), slow.y * theirs, rtol=0, atol=1e-10 * scale
+        )
+    assert (stream.state.store.entered[stream.members] - 1).tolist() == slow.members
+    info = stream.info
+    for name in TOTALS:
+        assert info[name] == pytest.approx(getattr(slow, name), rel=1e-8, abs=1e-9 * scale), name
+    assert info.dual == pytest.approx(slow.dual, rel=1e-9, abs=1e-9 * scale)
+    assert info.n_seen == slow.n_seen and info.n_steps == slow.n_seen * slow.K
+    if slow.looks is not None:
+        looks = slow.looks
+        found = info.look_sum, info.look_squares, info.look_most
+        wanted = looks.total, looks.squares, looks.most
+        assert found == pytest.approx(wanted, rel=1e-8, abs=1e-9 * scale)
+        assert info.n_looked == slow.n_seen
+
+
 def check_after_every_row(stream, window):
     """What the state holds is right, and what steps gain and removals lose is booked."""
     gained = 0.0
@@ -67,73 +89,34 @@ def check_after_every_row(stream, window):
         stream.check()
         info = stream.info
         # Steps never lower the dual: what it falls by is what was lost, and left out is left out.
-        assert info.dual + info.lost - gained >= -1e-9 * (1.0 + abs(gained))
+        scale = 1.0 + abs(info.lost) + abs(gained)
+        assert info.dual + info.lost - gained >= -1e-9 * scale
         gained = float(info.dual + info.lost)
         booked = info.process_gain + stream.schedule.steps * info.mean_gain
         booked -= info.skipped + info.lost
-        assert booked == pytest.approx(info.dual, rel=1e-9, abs=1e-9 * (1.0 + abs(info.lost)))
+        assert booked == pytest.approx(info.dual, rel=1e-9, abs=1e-9 * scale)
         assert len(stream.members) <= min(stream.schedule.bounds.limit, window or np.inf)
 
 
-class TrackingStream:
-    """A state, and rows to give it; rows are named by their index, their number is one more."""
+class TrackingStream(RowStream):
+    """A state, and rows to give it."""
 
-    solver = tracking
+    step = tracking
+    kind = tracking_state.TrackingState
 
-    def __init__(
-        self, x, y, cost, kernel, schedule=PLAIN, seed=0, window=0, cache_bytes=10**6, capacity=64
-    ):
-        self.x, self.y, self.cost = x, y, np.broadcast_to(np.asarray(cost, float), (len(y),)).copy()
-        self.kernel, self.schedule, self.cache_bytes = kernel, schedule, cache_bytes
-        self.diagonal = diagonal_of(kernel, x)
-        self.state = states.new_state(
-            tracking_state.TrackingState,
-            x.shape[1],
-            cache_bytes,
-            seed,
-            slots=capacity,
-            window=window,
-        )
-        self.margins = np.full(len(y), np.nan)
+    def __init__(self, x, y, cost, kernel, schedule=PLAIN, seed=0, window=0, cache_bytes=10**6):
         if window and isinstance(schedule.bounds, Unbounded):
-            self.schedule = schedule._replace(bounds=Window(float(window)))
-
-    @property
-    def solver_kernel(self):
-        return bound(self.kernel, self.state.store)
-
-    @cached_property
-    def gram(self):
-        return values(self.kernel, self.x, self.x).astype(float)
+            schedule = schedule._replace(bounds=Window(float(window)))
+        super().__init__(
+            x, y, cost, kernel, schedule, False, cache_bytes, seed, slots=64, window=window
+        )
 
     def learn(self, rows):
-        rows = np.asarray(rows)
-        margins, done = np.full(len(rows), np.nan), 0
-        while done < len(rows):
-            part = rows[done:]
-            done += self.solver.learn_rows(
-                self.state, self.solver_kernel, self.x[part], self.y[part], self.cost[part],
-                self.cost[part], part + 1, self.diagonal[part], self.schedule, margins[done:],
-            )  # fmt: skip
-            if done < len(rows):
-                self.grow(2 * self.state.alpha.size)
-        self.margins[rows] = margins
+        self.learn_rows(np.asarray(rows))
         return self
-
-    def grow(self, capacity):
-        d = self.x.shape[1]
-        self.state = states.grown(self.state, capacity, d, self.cache_bytes)
 
     def all(self):
         return self.learn(np.arange(len(self.y)))
-
-    @property
-    def info(self):
-        return self.state.info[0]
-
-    @property
-    def members(self):
-        return self.state.active.members[: int(self.state.active.counts[0].n_members)]
 
     def of_rows(self, slotwise):
         """Return an array over slots as one over the rows, 0 for those that are no members."""
@@ -143,13 +126,11 @@ class TrackingStream:
         return out
 
     def kernel_of_members(self):
-        n, d = int(self.state.active.counts[0].n), self.x.shape[1]
-        rows = rows_of(self.state.store, n, d)[self.members]
-        return values(self.kernel, rows, rows).astype(float)
+        return self.kernel_of(self.members)
 
     def fresh_dual(self, coefficients=None):
         alpha = (self.state.alpha if coefficients is None else coefficients)[self.members]
-        K = self.kernel_of_members() if len(alpha) else np.zeros((0, 0))
+        K = self.kernel_of_members()
         return alpha @ self.state.y[self.members] - 0.5 * alpha @ K @ alpha
 
     def check(self, rel=1e-9):
@@ -184,9 +165,8 @@ class TrackingStream:
 
     def check_cache(self):
         """Every cached kernel value is the one of the rows that live there now."""
-        cache, d = self.state.cache, self.x.shape[1]
-        rows = rows_of(self.state.store, int(self.state.active.counts[0].n), d)
-        K = values(self.kernel, rows, rows)
+        cache, n = self.state.cache, int(self.state.active.counts[0].n)
+        K = self.kernel_of(np.arange(n)).astype(np.float32)
         for slot in self.members:
             line = cache.line_of[slot]
             if line >= 0:

@@ -83,12 +83,6 @@ def test_it_counts_as_conlleval_does(letters):
     assert 0.6 < score.accuracy < 1.0 and 0.0 < score.sentence_accuracy < score.accuracy
 
 
-def test_a_tagger_that_finds_no_single_tokens():
-    score = ChunkScore()
-    score.update(["S-PER", "O", "B-X", "E-X", "S-LOC"], ["O", "O", "B-X", "E-X", "O"])
-    assert (score.n_true, score.n_predicted, score.n_right) == (3, 1, 1) and score.f1 == 0.5
-
-
 def test_nothing_was_counted():
     score = ChunkScore()
     found = (score.precision, score.recall, score.f1, score.accuracy, score.sentence_accuracy)

@@ -58,14 +58,6 @@ def test_equal_texts_have_equal_keys_and_others_have_others():
     assert len(set(key_by_text.values())) == len(key_by_text) > 10
 
 
-def test_sentences_of_a_batch_do_not_share_columns():
-    chain = Chain(window=1)
-    dicts = [[{"w": "a"}, {"w": "b", "t": "x"}], [{"w": "c"}], [{"t": "y", "w": "a"}], [{"w": 1.0}]]
-    mixed = [*dicts, ["a", "b"], [["a", "b"], ["c", "d"]], [], [("a",)]]
-    many, ones = chain.transform_many(mixed), [chain.transform_one(tokens) for tokens in mixed]
-    assert many.n == len(mixed) and many.keys.tolist() == [k for one in ones for k in one.keys]
-
-
 def test_one_and_many_lists_tables_and_dicts_agree():
     chain = Chain(TEMPLATE)
     many = chain.transform_many(PAIRS)

@@ -113,17 +113,3 @@ def test_it_is_full_only_while_another_may_come():
     assert not active_set.is_full(active, 3.0)
     active_set.leave(active, 1)
     assert not active_set.is_full(active, np.inf)
-
-
-def test_a_slot_that_another_took_does_not_expire_with_its_old_arrival():
-    active = new_set(4, 3)
-    counts = active.counts[0]
-    counts.n_offered = 1
-    slot = active_set.enter(active, 1)
-    counts.n_offered = 2
-    active_set.leave(active, slot)
-    assert active_set.enter(active, 2) == slot
-    counts.n_offered = 4
-    assert active_set.expired(active) == NONE
-    counts.n_offered = 5
-    assert active_set.expired(active) == slot

@@ -1,6 +1,5 @@
-"""Rows of 0 and 1 as bits: kernel values to the last bit, and words that keep in step."""
+"""Rows of 0 and 1 as bits: kernel values to the last bit."""
 
-import copy
 import math
 from typing import NamedTuple
 
@@ -10,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.support import bits, dense_store, sparse_store, sparse_values, stores
+from streamsvm.support import dense_store, sparse_store, sparse_values, stores
 from streamsvm.support.kernel_rows.kernel_values import kernel_values
-from streamsvm.support.rows import dense, sparse
+from streamsvm.support.rows import sparse
 from streamsvm.support.tiles import PANEL
 from tests.kernels.test_values import KERNELS, Cosine, Manhattan, Quadratic
+from tests.support.test_stores import check_words, rows_of_bits
 
 
 class Laplace(NamedTuple):
@@ -27,68 +27,50 @@ def laplace(kernel, distance):
 
 
 SOME = [*KERNELS, kernels.RBF(gamma=0.01), Laplace(0.1)]
-EVERY = [*SOME, Cosine(0.7), Quadratic(2.0)]
+EVERY = [*SOME, Cosine(0.7), Quadratic(2.0), Manhattan(0.3)]
 HALF = np.float32(0.5)
+OTHERS = [HALF, *np.float32([-1.0, 2.0, 1.0 + 2**-23, 1e-45])]
 
 
-def drawn(rng, n, d):
-    """Rows of 0, -0 and 1, of which some are 1 nearly everywhere, or nowhere."""
-    rows = (rng.random((n, d)) < rng.choice([0.0, 0.1, 0.5, 1.0], size=(n, 1))).astype(np.float32)
-    rows[rng.random((n, d)) < 0.1] *= -0.0 if rng.random() < 0.5 else 1.0
-    return rows
-
-
-def words_of(rows, n_features):
-    """The words of rows by NumPy, uint64 (n, words)."""
-    wide = np.zeros((len(rows), bits.n_words(n_features) * bits.WORD), np.uint8)
-    wide[:, : rows.shape[1]] = rows == 1
-    return np.packbits(wide, axis=1, bitorder="little").view(np.uint64)
-
-
-def check_words(store, n):
-    rows = dense(stores.rows_of(store, n, stores.n_columns(store)))
-    found = store.words.transpose(0, 2, 1).reshape(-1, store.words.shape[1])[:n]
-    assert store.binary[0]
-    np.testing.assert_array_equal(found, words_of(rows, rows.shape[1]))
-
-
+@pytest.mark.parametrize("is_sparse", [False, True])
 @settings(max_examples=150, deadline=None)
 @given(
-    st.one_of(st.integers(1, 70), st.integers(1, 5)),
-    st.integers(1, 400),
-    st.one_of(st.integers(1, 300), st.sampled_from([63, 64, 65, 127, 128, 129])),
-    st.integers(0, 70),
-    st.sampled_from(EVERY),
-    st.tuples(st.floats(0, 1), st.floats(0, 1)),
-    st.integers(0, 2**32 - 1),
+    n_rows=st.one_of(st.integers(1, 70), st.integers(1, 5)),
+    n=st.integers(1, 400),
+    d=st.one_of(st.integers(1, 300), st.sampled_from([63, 64, 65, 127, 128, 129])),
+    wider=st.integers(0, 70),
+    kernel=st.integers(0, 99),
+    part=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    value=st.sampled_from([1.0, 1.0, 0.0, *OTHERS]),
+    seed=st.integers(0, 2**32 - 1),
 )
-def test_values_are_those_of_floats_to_the_last_bit(n_rows, n, d, wider, kernel, part, seed):
+def test_values_are_those_of_floats_to_the_last_bit(
+    is_sparse, n_rows, n, d, wider, kernel, part, value, seed
+):
     rng = np.random.default_rng(seed)
+    some = SOME if is_sparse else EVERY
+    kernel = some[kernel % len(some)]
     # Stored rows may have features that the fresh ones do not have.
-    store = stores.filled(stores.new_store(n, d + wider, False), drawn(rng, n, d + wider))
-    x = drawn(rng, n_rows, d)
+    rows, x = rows_of_bits(rng, n, d + wider), rows_of_bits(rng, n_rows, d)
+    if is_sparse:
+        rows, x = sparse(rows), sparse(x)
+        # Also rows that list zeros.
+        x.values[rng.random(x.values.size) < 0.02] = value
+    elif value in OTHERS:
+        # One other value is enough.
+        x[rng.integers(n_rows), rng.integers(d)] = value
+    store = stores.filled(stores.new_store(n, d + wider, is_sparse), rows)
+    fill = sparse_values.kernel_values if is_sparse else kernel_values
     first, stop = sorted(int(n * end) for end in part)
     counted, summed = np.full((2, n_rows, store.entered.size), HALF)
-    kernel_values(kernel, store, x, n_rows, d, first, stop, counted)
+    fill(kernel, store, x, n_rows, d, first, stop, counted)
     assert store.binary[0]
     store.binary[0] = False
-    kernel_values(kernel, store, x, n_rows, d, first, stop, summed)
-    np.testing.assert_array_equal(counted.view(np.uint32), summed.view(np.uint32))
-
-
-@pytest.mark.parametrize("kernel", [*EVERY, Manhattan(0.3)], ids=repr)
-def test_one_other_value_in_a_fresh_row_is_enough(kernel):
-    rng = np.random.default_rng(1)
-    for other in (HALF, np.float32(-1), np.float32(2), np.float32(1 + 2**-23), np.float32(1e-45)):
-        store = stores.filled(stores.new_store(70, 130, False), drawn(rng, 70, 130))
-        x = drawn(rng, 7, 130)
-        x[rng.integers(7), rng.integers(130)] = other
-        found, wanted = np.zeros((2, 7, store.entered.size), np.float32)
-        kernel_values(kernel, store, x, 7, 130, 0, 70, found)
-        assert store.binary[0]
-        store.binary[0] = False
-        kernel_values(kernel, store, x, 7, 130, 0, 70, wanted)
-        np.testing.assert_array_equal(found, wanted)
+    fill(kernel, store, x, n_rows, d, first, stop, summed)
+    part = slice(first, stop) if is_sparse else slice(None)
+    np.testing.assert_array_equal(counted[:, part].view(np.uint32), summed[:, part].view(np.uint32))
+    begin, end = first // PANEL * PANEL, -(-stop // PANEL) * PANEL
+    assert (counted[:, :begin] == HALF).all() and (counted[:, end:] == HALF).all()
 
 
 @pytest.mark.parametrize("value", [0.5, -1.0, 2.0, 1e-45, np.nan])
@@ -107,74 +89,6 @@ def test_a_row_of_other_values_ends_the_words(at, value):
     check_words(store, 3)
     store.binary[0] = False
     check_words(stores.of_rows(store, np.zeros((2, 130), np.float32)), 3)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.integers(1, 300),
-    st.booleans(),
-    st.integers(0, 2**32 - 1),
-    st.lists(st.integers(0, 5), max_size=30),
-)
-def test_words_keep_in_step(d, is_sparse, seed, changes):
-    rng = np.random.default_rng(seed)
-    n, store = 0, stores.new_store(1, d, is_sparse)
-    for change in changes:
-        width = stores.n_columns(store)
-        if change <= 2 and n < store.entered.size:
-            # It may be narrower than the store.
-            row = drawn(rng, 1, rng.integers(1, width + 1))
-            row = sparse(row) if is_sparse else row
-            if not stores.has_room(store, row):
-                store = stores.grown(store, store.entered.size, width)
-            stores.put(store, n, row)
-            n += 1
-        elif change == 3 and n:
-            kept = rng.permutation(n)[: rng.integers(0, n + 1)]
-            kept = np.sort(kept) if rng.random() < 0.5 else kept
-            order = np.zeros(store.entered.size, np.int64)
-            order[: kept.size] = kept
-            stores.reorder(store, order, kept.size)
-            n = kept.size
-        elif change == 4:
-            more, wider = rng.integers(0, 70), rng.integers(0, 70)
-            store = stores.grown(store, store.entered.size + more, width + wider)
-        elif change == 5 and is_sparse and n:
-            stores.release(store, rng.integers(n))
-        elif change == 5:
-            store = copy.deepcopy(store)
-            if not is_sparse:
-                dense_store.renew_words(store)
-        check_words(store, n)
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    st.one_of(st.integers(1, 70), st.integers(1, 5)),
-    st.integers(1, 200),
-    st.integers(1, 300),
-    st.sampled_from(SOME),
-    st.tuples(st.floats(0, 1), st.floats(0, 1)),
-    st.sampled_from([1.0, 0.0, 0.5]),
-    st.integers(0, 2**32 - 1),
-)
-def test_sparse_values_are_those_of_floats_to_the_last_bit(n_rows, n, d, kernel, part, value, seed):
-    rng = np.random.default_rng(seed)
-    store = stores.filled(stores.new_store(n, d, True), sparse(drawn(rng, n, d)))
-    x = sparse(drawn(rng, n_rows, d))
-    # Also rows that list zeros, or that are not binary.
-    x.values[rng.random(x.values.size) < 0.02] = value
-    first, stop = sorted(int(n * end) for end in part)
-    counted, summed = np.full((2, n_rows, store.entered.size), HALF)
-    sparse_values.kernel_values(kernel, store, x, n_rows, d, first, stop, counted)
-    assert store.binary[0]
-    store.binary[0] = False
-    sparse_values.kernel_values(kernel, store, x, n_rows, d, first, stop, summed)
-    np.testing.assert_array_equal(
-        counted[:, first:stop].view(np.uint32), summed[:, first:stop].view(np.uint32)
-    )
-    begin, end = first // PANEL * PANEL, -(-stop // PANEL) * PANEL
-    assert (counted[:, :begin] == HALF).all() and (counted[:, end:] == HALF).all()
 
 
 def test_sparse_rows_of_other_values_or_many_features_have_no_words():

@@ -1,7 +1,6 @@
 """Blocks of fresh rows: their kernel values are those computed anew, to the last bit."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,8 +49,10 @@ def test_values_are_those_computed_anew(seed, n, size, d, kernel, events):
             slot = (number + k) % n
             dense_store.put(store, slot, rng.normal(size=d).astype(np.float32))
             fresh_block.note(block, slot, FOREIGN)
-        got = fresh_block.values_of(block, bound(kernel, store), store, x, r)
-        np.testing.assert_array_equal(got[:n], fresh_values(kernel, store, x[r], n))
+        # The last one is asked for again after each change.
+        for row in (r, size - 1):
+            got = fresh_block.values_of(block, bound(kernel, store), store, x, row)
+            np.testing.assert_array_equal(got[:n], fresh_values(kernel, store, x[row], n))
         if takes and n < CAPACITY:
             # A new slot, or one that had another row.
             slot = number % (n + 1)
@@ -61,25 +62,6 @@ def test_values_are_those_computed_anew(seed, n, size, d, kernel, events):
     for r in range(len(events[:size]), size):
         got = fresh_block.values_of(block, bound(kernel, store), store, x, r)
         np.testing.assert_array_equal(got[:n], fresh_values(kernel, store, x[r], n))
-
-
-@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-def test_a_row_may_be_asked_for_again_after_a_change(kernel):
-    rng = np.random.default_rng(0)
-    store = dense_store.new_store(CAPACITY, 3)
-    x = rng.normal(size=(4, 3)).astype(np.float32)
-    for slot in range(40):
-        dense_store.put(store, slot, rng.normal(size=3).astype(np.float32))
-    block = fresh_block.new_block(CAPACITY, 3, False)
-    stores.values(bound(kernel, store), store, x, 4, 3, 0, 40, block.values)
-    fresh_block.begin(block, bound(kernel, store), x[:4])
-    # One slot after the other takes row 0, a foreign row, and row 1.
-    for origin, row in ((0, x[0]), (FOREIGN, rng.normal(size=3).astype(np.float32)), (1, x[1])):
-        dense_store.put(store, 35, row)
-        fresh_block.note(block, 35, origin)
-        for r in (2, 3):
-            got = fresh_block.values_of(block, bound(kernel, store), store, x, r)
-            np.testing.assert_array_equal(got[:40], fresh_values(kernel, store, x[r], 40))
 
 
 def test_there_is_room_for_what_one_row_can_change():

@@ -1,4 +1,4 @@
-"""Kernel values a panel at a time: against NumPy, and to the last bit against themselves."""
+"""Kernel values of dense and of sparse rows: against NumPy, and to the last bit themselves."""
 
 from itertools import pairwise
 
@@ -8,13 +8,37 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamsvm import kernels
-from streamsvm.support import dense_store
-from streamsvm.support.kernel_rows.kernel_values import kernel_values
+from streamsvm.support import sparse_store, sparse_values, stores
+from streamsvm.support.kernel_rows import kernel_values
+from streamsvm.support.rows import cut, sparse
 from streamsvm.support.tiles import PANEL
-from tests.kernels.test_values import KERNELS, Cosine, Manhattan, Quadratic, expected, values
+from tests.kernels.test_values import EVERY, KERNELS, Manhattan, expected, values
+from tests.support.test_stores import random_rows
 
-USERS = [Cosine(0.7), Quadratic(2.0), Manhattan(0.3)]
-EVERY = KERNELS + USERS
+of_both = pytest.mark.parametrize("is_sparse", [False, True])
+OF_SPARSE = [*KERNELS, Manhattan(0.3)]
+UNTOUCHED = np.float32(-77.0)
+
+
+def store_of(z, is_sparse):
+    rows = sparse(z) if is_sparse else z
+    return stores.filled(stores.new_store(len(z), z.shape[1], is_sparse), rows)
+
+
+def fill(kernel, store, x, first, stop, out, n=None, d=None):
+    """Compute the values of n rows and d features with the slots first .. stop - 1."""
+    is_sparse = isinstance(store, sparse_store.SparseStore)
+    n, d = n or len(x), d or x.shape[1]
+    if is_sparse:
+        sparse_values.kernel_values(kernel, store, sparse(x), n, d, first, stop, out)
+    else:
+        kernel_values.kernel_values(kernel, store, x, n, d, first, stop, out)
+    return out
+
+
+def all_values(kernel, store, x, n):
+    out = np.full((len(x), store.entered.size), np.nan, np.float32)
+    return fill(kernel, store, x, 0, n, out)[:, :n]
 
 
 @settings(max_examples=60, deadline=None)
@@ -37,68 +61,94 @@ def test_rbf_is_within_1e_6_however_far_out(n, d, spread, centre, gamma, seed):
     assert (np.diag(got) == 1.0).all() and got[0, n // 2] == 1.0
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
-    st.integers(1, 70),
-    st.integers(1, 75),
-    st.integers(1, 40),
-    st.sampled_from(EVERY),
-    st.lists(st.integers(1, 69), max_size=5),
+    st.sampled_from(OF_SPARSE),
     st.integers(0, 2**32 - 1),
+    st.integers(1, 70),
+    st.integers(1, 70),
 )
-def test_any_split_into_blocks_gives_the_same_bits(n_rows, n_slots, d, kernel, cuts, seed):
+def test_sparse_values_are_numpys(kernel, seed, n_rows, n):
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=(n_rows, d)).astype(np.float32)
-    z = rng.normal(size=(n_slots, d)).astype(np.float32)
-    together = values(kernel, x, z)
-    edges = sorted({0, n_rows, *(c for c in cuts if c < n_rows)})
-    parts = [values(kernel, x[a:b], z) for a, b in pairwise(edges)]
-    np.testing.assert_array_equal(together, np.concatenate(parts))
-    np.testing.assert_array_equal(together, values(kernel, x, z, block=1))
+    x, z = random_rows(rng, n_rows), random_rows(rng, n)
+    store = store_of(z, True)
+    found = all_values(kernel, store, x, n)
+    np.testing.assert_allclose(found, expected(kernel, x, z), rtol=2e-6, atol=2e-6)
+    # Nothing is left behind in the scratch.
+    assert not store.place.any() and not store.flat.any()
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(1, 70), st.integers(1, 40), st.sampled_from(EVERY), st.integers(0, 2**32 - 1))
-def test_the_matrix_is_symmetric_to_the_bit(n, d, kernel, seed):
-    x = np.random.default_rng(seed).normal(size=(n, d)).astype(np.float32)
-    matrix = values(kernel, x, x)
-    np.testing.assert_array_equal(matrix, matrix.T)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 200), st.integers(0, 200), st.sampled_from(EVERY))
-def test_a_range_fills_its_panels_and_no_other(a, b, kernel):
-    first, stop = min(a, b), max(a, b)
-    rng = np.random.default_rng(3)
-    x, z = (rng.normal(size=(n, 6)).astype(np.float32) for n in (5, 200))
-    store = dense_store.new_store(200, 6)
-    for slot, row in enumerate(z):
-        dense_store.put(store, slot, row)
-    out = np.full((5, store.entered.size), np.float32(-77.0))
-    kernel_values(kernel, store, x, 5, 6, first, stop, out)
-    begin = first // PANEL * PANEL if stop > first else 0
-    end = -(-stop // PANEL) * PANEL if stop > first else 0
-    np.testing.assert_array_equal(out[:, first:stop], values(kernel, x, z)[:, first:stop])
-    assert (out[:, :begin] == -77.0).all() and (out[:, end:] == -77.0).all()
+@of_both
+@settings(max_examples=100, deadline=None)
+@given(
+    n=st.integers(1, 75),
+    d=st.integers(1, 40),
+    kernel=st.integers(0, 99),
+    cuts=st.lists(st.integers(1, 74), max_size=5),
+    part=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_the_same_bits_however_computed(is_sparse, n, d, kernel, cuts, part, seed):
+    """The matrix is symmetric; any split into blocks gives it, and any range fills its panels."""
+    kernel = (OF_SPARSE if is_sparse else EVERY)[kernel % len(OF_SPARSE if is_sparse else EVERY)]
+    rng = np.random.default_rng(seed)
+    z = random_rows(rng, n, d) if is_sparse else rng.normal(size=(n, d)).astype(np.float32)
+    store = store_of(z, is_sparse)
+    together = all_values(kernel, store, z, n)
+    np.testing.assert_array_equal(together, together.T)
+    edges = sorted({0, n, *(c for c in cuts if c < n)})
+    for blocks in (edges, range(n + 1)):
+        parts = [all_values(kernel, store, z[a:b], n) for a, b in pairwise(blocks)]
+        np.testing.assert_array_equal(together, np.concatenate(parts))
+    first, stop = sorted(int(n * end) for end in part)
+    out = np.full((n, store.entered.size), UNTOUCHED)
+    fill(kernel, store, z, first, stop, out)
+    np.testing.assert_array_equal(out[:, first:stop], together[:, first:stop])
+    begin = first if is_sparse else first // PANEL * PANEL
+    end = -(-stop // PANEL) * PANEL
+    if first == stop:
+        begin = end = 0
+    assert (out[:, :begin] == UNTOUCHED).all() and (out[:, end:] == UNTOUCHED).all()
 
 
 @pytest.mark.parametrize("kernel", EVERY, ids=repr)
 def test_only_the_rows_and_features_that_count_take_part(kernel):
     rng = np.random.default_rng(4)
     x, z = (rng.normal(size=(n, 9)).astype(np.float32) for n in (7, 40))
-    store = dense_store.new_store(40, 9)
-    for slot, row in enumerate(z):
-        dense_store.put(store, slot, row)
-    out = np.full((7, store.entered.size), np.float32(-77.0))
-    kernel_values(kernel, store, x, 5, 4, 0, 40, out)
+    store = store_of(z, False)
+    out = fill(kernel, store, x, 0, 40, np.full((7, store.entered.size), UNTOUCHED), n=5, d=4)
     narrow = np.ascontiguousarray(x[:5, :4]), np.ascontiguousarray(z[:, :4])
     np.testing.assert_array_equal(out[:5, :40], values(kernel, *narrow))
-    assert (out[5:] == -77.0).all()
+    assert (out[5:] == UNTOUCHED).all()
 
 
-@pytest.mark.parametrize("kernel", EVERY, ids=repr)
-def test_evaluate_agrees(kernel):
-    rng = np.random.default_rng(5)
-    x, z = rng.normal(size=(2, 6)).astype(np.float32)
-    got = float(values(kernel, x[None], z[None])[0, 0])
-    assert kernels.evaluate(kernel, x.tolist(), z.tolist()) == pytest.approx(got, rel=1e-5)
+def test_long_rows_lose_no_digits():
+    rng = np.random.default_rng(1)
+    x = (1000.0 + rng.normal(size=(2, 300))).astype(np.float32)
+    x[1] = x[0]
+    x[1, 7] += 0.5
+    store = store_of(x, True)
+    kernel = kernels.RBF(gamma=1.0)
+    np.testing.assert_allclose(all_values(kernel, store, x, 2), expected(kernel, x, x), rtol=1e-6)
+
+
+def test_a_group_of_many_columns_is_cut():
+    d = 3 * sparse_store.MOST_COLUMNS
+    rng = np.random.default_rng(2)
+    x = random_rows(rng, 12, d, 0.4)
+    x[0] = 0.0
+    kernel = kernels.Linear()
+    store = store_of(x, True)
+    found = all_values(kernel, store, x, 12)
+    np.testing.assert_allclose(found, expected(kernel, x, x), rtol=1e-5, atol=1e-3)
+    alone = np.concatenate([all_values(kernel, store, row[None], 12) for row in x])
+    np.testing.assert_array_equal(found, alone)
+
+
+def test_a_part_of_a_batch():
+    rng = np.random.default_rng(3)
+    x = random_rows(rng, 9)
+    kernel, store = kernels.Linear(), store_of(x, True)
+    out = np.zeros((4, store.start.size), np.float32)
+    sparse_values.kernel_values(kernel, store, cut(sparse(x), 3, 7), 4, x.shape[1], 0, 9, out)
+    np.testing.assert_array_equal(out[:, :9], all_values(kernel, store, x, 9)[3:7])

@@ -35,20 +35,31 @@ def control_groups(folder, own, files):
 
 
 @pytest.mark.parametrize(
-    ("own", "files", "found"),
+    ("limits", "own", "files", "found"),
     [
-        ("0::/a/b\n", {"a/memory.max": "700\n", "a/b/memory.max": "max\n"}, [700]),
-        ("0::/a/b\n", {"memory.max": "500", "a/b/memory.max": "400"}, [500, 400]),
-        ("0::/../x\n", {"memory.max": "300"}, [300]),
-        ("5:cpu:/a\n4:memory:/a\n", {"memory/a/memory.limit_in_bytes": "900"}, [900]),
-        ("4:memory:/host\n", {"memory/memory.limit_in_bytes": "800"}, [800]),
-        ("nonsense\n", {"memory.max": "1"}, []),
-        ("0::/\n", {}, []),
+        *((_group_limits, *case) for case in (
+            ("0::/a/b\n", {"a/memory.max": "700\n", "a/b/memory.max": "max\n"}, [700]),
+            ("0::/a/b\n", {"memory.max": "500", "a/b/memory.max": "400"}, [500, 400]),
+            ("0::/../x\n", {"memory.max": "300"}, [300]),
+            ("5:cpu:/a\n4:memory:/a\n", {"memory/a/memory.limit_in_bytes": "900"}, [900]),
+            ("4:memory:/host\n", {"memory/memory.limit_in_bytes": "800"}, [800]),
+            ("nonsense\n", {"memory.max": "1"}, []),
+            ("0::/\n", {}, []),
+        )),
+        *((_quotas, *case) for case in (
+            ("0::/a/b\n", {"a/cpu.max": "150000 100000\n", "a/b/cpu.max": "max 100000\n"}, [2]),
+            ("0::/\n", {"cpu.max": "50000 100000"}, [1]),
+            ("5:cpu,cpuacct:/a\n4:memory:/b\n",
+             {"cpu/a/cpu.cfs_quota_us": "400000", "cpu/a/cpu.cfs_period_us": "100000"}, [4]),
+            ("5:cpu:/a\n",
+             {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"}, []),
+            ("0::/\n", {}, []),
+        )),
     ],
-)
-def test_limits_of_control_groups(own, files, found, tmp_path):
-    assert list(_group_limits(*control_groups(tmp_path, own, files))) == found
-    assert list(_group_limits(tmp_path / "no file", tmp_path)) == []
+)  # fmt: skip
+def test_limits_of_control_groups(limits, own, files, found, tmp_path):
+    assert list(limits(*control_groups(tmp_path, own, files))) == found
+    assert list(limits(tmp_path / "no file", tmp_path)) == []
 
 
 def test_there_is_one_core_at_least_and_variables_limit_them(monkeypatch):
@@ -66,21 +77,3 @@ def test_variables(text, found, monkeypatch):
     monkeypatch.delenv("NUMBA_NUM_THREADS", raising=False)
     monkeypatch.setenv("OMP_NUM_THREADS", text)
     assert list(_asked_for()) == found
-
-
-@pytest.mark.parametrize(
-    ("own", "files", "found"),
-    [
-        ("0::/a/b\n", {"a/cpu.max": "150000 100000\n", "a/b/cpu.max": "max 100000\n"}, [2]),
-        ("0::/\n", {"cpu.max": "50000 100000"}, [1]),
-        (
-            "5:cpu,cpuacct:/a\n4:memory:/b\n",
-            {"cpu/a/cpu.cfs_quota_us": "400000", "cpu/a/cpu.cfs_period_us": "100000"},
-            [4],
-        ),
-        ("5:cpu:/a\n", {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"}, []),
-        ("0::/\n", {}, []),
-    ],
-)
-def test_quotas_of_control_groups(own, files, found, tmp_path):
-    assert list(_quotas(*control_groups(tmp_path, own, files))) == found

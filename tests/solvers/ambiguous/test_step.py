@@ -9,7 +9,7 @@ from streamsvm import kernels
 from streamsvm.solvers.ambiguous import linear
 from streamsvm.solvers.ambiguous.state import LinearState
 from streamsvm.support import states
-from tests.reference.slow_ambiguous import SlowAmbiguous, pairwise_loss
+from tests.reference.slow_ambiguous import SlowAmbiguous
 
 
 def new_state(n_features, n_labels):
@@ -56,22 +56,3 @@ def test_dual_step(seed, n_labels, C, scale):
     assert info.dual == pytest.approx(slow.dual_value(), rel=1e-9, abs=1e-9)
     # Weak duality, whatever w: the dual is at most the primal of the whole stream at w = 0.
     assert info.dual <= C * 20 + 1e-9
-
-
-def test_loss_after_a_step_of_full_length_is_smaller():
-    draws = np.random.default_rng(1)
-    state, x = new_state(4, 7), draws.normal(size=4).astype(np.float32)
-    state.weights[:4, :7] = draws.normal(size=(4, 7))
-    before = learnt(state, x, range(3), 1e9)
-    wanted = pairwise_loss(x.astype(float) @ state.weights[:4, :7], range(3))
-    after = learnt(state, x, range(3), 1e9)
-    assert after == pytest.approx(wanted)
-    assert after < before
-
-
-def test_an_example_without_features_counts_its_loss_only():
-    state = new_state(2, 3)
-    state.weights[:2, :3] = 1.0
-    assert learnt(state, np.zeros(2), {0}, 0.5) == 1.0
-    assert state.info[0].dual == 0.5
-    assert (state.weights[:2, :3] == 1.0).all()

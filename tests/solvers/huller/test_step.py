@@ -12,7 +12,6 @@ from streamsvm import kernels
 from streamsvm.solvers.huller import step
 from streamsvm.solvers.huller.step import HullerState
 from streamsvm.solvers.one_event import margins_of
-from streamsvm.support import states, stores
 from streamsvm.support.draws import new_draws
 from tests.reference.row_stream import RowStream
 from tests.reference.slow_huller import SlowHuller
@@ -32,22 +31,16 @@ def problem(seed=0, n=N, noise=0.0):
 
 class Stream(RowStream):
     step = step
+    kind = HullerState
 
     def __init__(self, x, y, kernel=LINEAR, reprocess=1, is_sparse=False, cache_bytes=10**6):
-        super().__init__(x, y, np.ones(len(y)), kernel, step.Schedule(float(reprocess)), is_sparse)
-        self.state = states.new_state(HullerState, 3, cache_bytes, 5, is_sparse, window=0)
-
-    def margins(self, x):
-        out = np.zeros(len(x))
-        margins_of(self.state, self.solver_kernel, self.schedule, x, out)
-        return out
+        schedule = step.Schedule(float(reprocess))
+        super().__init__(x, y, 1.0, kernel, schedule, is_sparse, cache_bytes, window=0)
 
     def check(self):
         """The scalars that are kept, against fresh ones; sums of coefficients; members."""
-        info, members = self.state.info[0], self.members
-        alpha = self.state.alpha[members]
-        rows = self.dense[self.state.store.entered[members] - 1].astype(float)
-        gram = np.array([[kernels.evaluate(self.kernel, a, b) for b in rows] for a in rows])
+        info, members = self.info, self.members
+        alpha, gram = self.state.alpha[members], self.kernel_of(members)
         p, n = np.maximum(alpha, 0.0), np.maximum(-alpha, 0.0)
         fresh = [p @ gram @ p, p @ gram @ n, n @ gram @ n]
         np.testing.assert_allclose([info.pp, info.pn, info.nn], fresh, rtol=1e-4, atol=1e-5)
@@ -97,9 +90,10 @@ def test_epochs_converge_to_the_hard_margin_svm(kernel):
     stream = Stream(x, y, kernel, reprocess=20)
     for _ in range(400):
         stream.learn(0, len(y))
-    gram = np.array([[kernels.evaluate(kernel, a, b) for b in x] for a in x])
+    gram, margins = stream.gram, np.zeros(len(y))
     svc = SVC(C=1e8, kernel="precomputed", tol=1e-8).fit(gram, y)
-    np.testing.assert_allclose(stream.margins(x), svc.decision_function(gram), rtol=0, atol=1e-3)
+    margins_of(stream.state, stream.solver_kernel, stream.schedule, x, margins)
+    np.testing.assert_allclose(margins, svc.decision_function(gram), rtol=0, atol=1e-3)
     # The width of the margin: 2 / |w|.
     coefficients = svc.dual_coef_[0]
     w = np.sqrt(coefficients @ gram[np.ix_(svc.support_, svc.support_)] @ coefficients)
@@ -122,5 +116,3 @@ def test_a_change_of_the_kernel_recomputes_the_scalars():
     stream.kernel = kernels.RBF(1.0)
     step.rebuild(stream.state, stream.solver_kernel, 3)
     stream.check()
-    rows = stores.rows_of(stream.state.store, 1, 3)
-    assert rows.shape == (1, 3)

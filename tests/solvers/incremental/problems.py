@@ -51,6 +51,11 @@ class Examples:
         self.terms = 1.0
 
     @property
+    def atol(self):
+        """How far from optimal it may be."""
+        return 1e-8 * max(1.0, self.C.max() / 10)
+
+    @property
     def here(self):
         """The numbers of the examples of the problem, by slot."""
         return self.problem.facts["number"][: self.problem.n].copy()
@@ -129,6 +134,10 @@ class Values(Examples):
         super().__init__(kernel, x, y, C, cache_bytes)
         self.epsilon, self.problem = epsilon, ExactProblem(kernel, cache_bytes, 2.0 * epsilon)
 
+    @property
+    def atol(self):
+        return 1e-8 * max(1.0, self.C[0])
+
     def add(self, *which):
         for i in which:
             self.problem.add(self.x[i], self.y[i] - self.epsilon, 0.0, self.C[i], i)
@@ -156,6 +165,10 @@ class Normal(Examples):
     def __init__(self, kernel, x, weights, nu, cache_bytes=LARGE):
         super().__init__(kernel, x, np.zeros(len(x)), 1.0, cache_bytes)
         self.C, self.nu, self.problem.share = weights.copy(), nu, nu
+
+    @property
+    def atol(self):
+        return 1e-8 * max(1.0, np.abs(self.gram).max())
 
     def add(self, *which):
         for i in which:

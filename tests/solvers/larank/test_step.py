@@ -19,7 +19,7 @@ from streamsvm.support.draws import new_draws
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from tests.reference.slow_larank import SlowLaRank, batch_optimum, dual_of
 
-RBF = kernels.RBF(gamma=0.5)
+RBF, CACHE = kernels.RBF(gamma=0.5), 10**6
 ADAPTIVE = larank.Schedule(tau=1e-3, reprocess=-1.0, most=100.0, candidates=4.0)
 
 
@@ -38,19 +38,18 @@ def gram_of(x):
 class Stream:
     """A state, fed and grown as a learner would."""
 
-    def __init__(self, x, y, cost, schedule, seed=0, kernel=RBF, capacity=64, cache=1e6):
-        self.x, self.y, self.cost, self.schedule, self.kernel = x, y, cost, schedule, kernel
-        self.cache = int(cache)
+    def __init__(self, x, y, cost, schedule, seed=0):
+        self.x, self.y, self.cost, self.schedule = x, y, cost, schedule
         self.state = states.new_state(
-            larank_state.LaRankState, x.shape[1], self.cache, seed, classes=2, slots=capacity
+            larank_state.LaRankState, x.shape[1], CACHE, seed, classes=2, slots=64
         )
         self.scores = []
 
     @property
     def solver_kernel(self):
-        return bound(self.kernel, self.state.store)
+        return bound(RBF, self.state.store)
 
-    def learn(self, start, stop, numbers=None):
+    def learn(self, start, stop):
         """Learn rows, in runs between new classes."""
         while start < stop:
             state, k = self.state, int(self.state.info[0].n_classes)
@@ -64,19 +63,11 @@ class Stream:
             margins = np.zeros((end - start, known))
             rows = slice(start, end)
             n = end - start
-            own = np.arange(start + 1, end + 1) if numbers is None else numbers[rows]
             done = larank.learn_rows(
-                state,
-                self.solver_kernel,
-                self.x[rows],
-                self.y[rows].astype(float),
-                self.cost[rows],
-                np.ones(n),
-                own,
-                np.ones(n, np.float32),
-                self.schedule,
-                margins,
-            )
+                state, self.solver_kernel, self.x[rows], self.y[rows].astype(float),
+                self.cost[rows], np.ones(n), np.arange(start + 1, end + 1), np.ones(n, np.float32),
+                self.schedule, margins,
+            )  # fmt: skip
             self.scores += [row.copy() for row in margins[:done]]
             if done < n:
                 self.grow(2 * state.cost.size, state.n_vectors.size)
@@ -85,7 +76,7 @@ class Stream:
 
     def grow(self, capacity, n_classes):
         d = self.x.shape[1]
-        self.state = states.grown(self.state, capacity, d, self.cache, n_classes)
+        self.state = states.grown(self.state, capacity, d, CACHE, n_classes)
         return self.state
 
     def beta(self):
@@ -242,31 +233,6 @@ def test_some_epochs_and_finishing_reach_the_batch_optimum(seed, k, C):
     assert stream.state.info[0].dual == pytest.approx(dual_of(gram_of(x), y, best), rel=1e-4)
     gap = larank_gap(stream.state)
     assert gap.total <= 1e-3 * gap.cost
-
-
-def test_two_classes_are_the_svm_without_bias():
-    """beta^+ = alpha y / 2 each way: the dual is half of that of k / ..., solved here directly."""
-    from scipy.optimize import minimize
-
-    x, y = problem(1, 50, 2)
-    C, gram = 2.0, gram_of(x)
-    stream = Stream(x, y, np.full(50, C), ADAPTIVE._replace(tau=1e-6), 0)
-    for _ in range(8):
-        stream.learn(0, 50)
-        kernel = stream.solver_kernel
-        while larank_finish.finish_some(stream.state, kernel, stream.schedule, 3) > 1e-6:
-            pass
-    # beta_i = a_i (e_{y_i} - e_{other}): D = sum a - sum_ij a_i a_j s_i s_j k_ij, a in [0, C].
-    signed = gram * np.outer(2 * y - 1, 2 * y - 1)
-    found = minimize(
-        lambda a: a @ signed @ a - a.sum(),
-        np.zeros(50),
-        jac=lambda a: 2.0 * signed @ a - 1.0,
-        bounds=[(0.0, C)] * 50,
-        method="L-BFGS-B",
-        options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000},
-    )
-    assert stream.state.info[0].dual == pytest.approx(-found.fun, rel=1e-4)
 
 
 def test_the_gap_is_primal_minus_dual():

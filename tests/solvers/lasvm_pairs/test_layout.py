@@ -27,6 +27,13 @@ def contents(problems):
     return found
 
 
+def asked(state):
+    """Return what is asked of all problems of a state."""
+    of = LASVMSolver(KERNEL, schedule(), 0.0, Reserve(0), False).of_classes(3)
+    of.state = state
+    return of.n_support_vectors, of.squared_norm(3), of.kept_gap(3), of.at_bound().tolist()
+
+
 def test_few_problems_that_grow_move_and_the_others_stay():
     state, _ = learnt(*examples(k=6), schedule(), k=6)
     # As after more classes: with space behind the segments.
@@ -39,6 +46,8 @@ def test_few_problems_that_grow_move_and_the_others_stay():
     is_moved = old.segments["start"] != new.segments["start"]
     assert np.flatnonzero(is_moved).tolist() == [3, 7]
     assert contents(new) == contents(old) == before == contents(state.problems)
+    # What a problem left behind does not count.
+    assert asked(state._replace(problems=new)) == asked(state)
     of_moved = layout.moved_bytes(old, new)
     assert 0 < of_moved < 0.5 * layout.moved_bytes(None, new)
     unused = layout.unused_bytes(new)
@@ -71,22 +80,6 @@ def test_the_memory_that_problems_left_behind_goes_back_to_the_system():
     assert contents(last) == contents(new) == before
     lines = last.segments["n_lines"] * last.segments["room"]
     assert layout.unused_bytes(last)[1] == 4 * (last.values.size - lines.sum())
-
-
-def asked(state):
-    """Return what is asked of all problems of a state."""
-    of = LASVMSolver(KERNEL, schedule(), 0.0, Reserve(0), False).of_classes(3)
-    of.state = state
-    return of.n_support_vectors, of.squared_norm(3), of.kept_gap(3), of.at_bound().tolist()
-
-
-def test_what_a_problem_left_behind_does_not_count():
-    state, _ = learnt(*examples(k=6), schedule(), k=6)
-    before = asked(state)
-    room = state.problems.segments["room"].copy()
-    of = layout.laid_out(state.problems, room, CACHE, 3, spare=2.0)
-    moved = state._replace(problems=layout.grown(of, room + 64 * (np.arange(15) < 3), CACHE, 3))
-    assert asked(moved) == before
 
 
 def test_kernel_rows_keep_within_their_memory():

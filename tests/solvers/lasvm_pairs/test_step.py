@@ -5,7 +5,6 @@ import pytest
 
 from streamsvm import kernels
 from streamsvm.solvers.bounds import MERGE, UNBOUNDED, Window, bounds_of
-from streamsvm.solvers.lasvm import state as two_state
 from streamsvm.solvers.lasvm import step as two_step
 from streamsvm.solvers.lasvm_pairs import bounds, classes, finish, state, step
 from streamsvm.solvers.lasvm_pairs.problems import REST
@@ -18,6 +17,7 @@ from tests.kernels.test_values import values
 from tests.reference.slow_lasvm import SlowLASVM
 from tests.reference.slow_lasvm_pairs import SlowPairs
 from tests.slow import slow_but
+from tests.solvers.lasvm.test_step import Stream, live_of
 
 KERNEL, CACHE = kernels.RBF(gamma=1.0), 10**7
 
@@ -34,26 +34,21 @@ def schedule(**changes):
     return two_step.Schedule(**(values | {"second_order": 1.0, "bounds": UNBOUNDED} | changes))
 
 
-def learnt(
-    x, y, plan, k=4, rest=False, cache=CACHE, blocks=None, is_sparse=False, columns=None
-):  # fmt: skip
-    """Learn rows in blocks; all classes are known from the start."""
+def learnt(x, y, plan, k=4, rest=False, cache=CACHE, is_sparse=False, columns=None):
+    """Learn rows; all classes are known from the start."""
     d, n = x.shape[1], len(y)
     own = states.new_state(state.PairsState, d, sparse=is_sparse, classes=k)
     own = classes.with_classes(own, bound(KERNEL, own.store), k, rest, cache, d)
-    out = np.zeros((n, 2 * k + 1 if columns is None else columns))
-    start = 0
-    for stop in blocks or [n]:
-        while start < stop:
-            rows = x[start:stop]
-            size = len(rows)
-            start += step.learn_rows(
-                own, bound(KERNEL, own.store), sparse(rows) if is_sparse else rows,
-                y[start:stop].astype(float), np.full(size, 2.0), np.ones(size),
-                np.arange(start + 1, stop + 1), np.ones(size, np.float32), plan, out[start:stop],
-            )  # fmt: skip
-            if start < stop:
-                own = classes.grown(own, cache)
+    out, start = np.zeros((n, 2 * k + 1 if columns is None else columns)), 0
+    while start < n:
+        rows, size = x[start:], n - start
+        start += step.learn_rows(
+            own, bound(KERNEL, own.store), sparse(rows) if is_sparse else rows,
+            y[start:].astype(float), np.full(size, 2.0), np.ones(size),
+            np.arange(start + 1, n + 1), np.ones(size, np.float32), plan, out[start:],
+        )  # fmt: skip
+        if start < n:
+            own = classes.grown(own, cache)
     return own, out
 
 
@@ -67,20 +62,6 @@ def members(own, p):
     }
 
 
-def binary(x, y, numbers, plan):
-    own = states.new_state(two_state.LASVMState, x.shape[1], CACHE)
-    out, start, n = np.zeros(len(y)), 0, len(y)
-    while start < n:
-        size = n - start
-        start += two_step.learn_rows(
-            own, bound(KERNEL, own.store), x[start:], y[start:], np.full(size, 2.0), np.ones(size),
-            numbers[start:], np.ones(size, np.float32), plan, out[start:],
-        )  # fmt: skip
-        if start < n:
-            own = states.grown(own, 2 * own.alpha.size, x.shape[1], CACHE)
-    return own, out
-
-
 @pytest.mark.parametrize("rest", [False, True])
 @pytest.mark.parametrize("plan", [schedule(), schedule(second_order=0.0, delta_max=0.1)])
 def test_each_problem_is_the_lasvm_of_its_examples_to_the_bit(rest, plan):
@@ -89,10 +70,10 @@ def test_each_problem_is_the_lasvm_of_its_examples_to_the_bit(rest, plan):
     for p, side in enumerate(own.problems.segments):
         mine = (y == side.positive) | (y == side.negative) | (side.negative == REST)
         signs = np.where(y[mine] == side.positive, 1.0, -1.0)
-        two, _ = binary(x[mine], signs, np.flatnonzero(mine) + 1, plan)
-        n = int(two.info[0].n)
-        kept = two.lower[:n] != two.upper[:n]
-        numbers, a, g = two.store.entered[:n][kept], two.alpha[:n][kept], two.gradient[:n][kept]
+        two = Stream(x[mine], signs, 2.0, KERNEL, plan).all().state
+        kept = live_of(two)
+        numbers = np.flatnonzero(mine)[two.store.entered[kept] - 1] + 1
+        a, g = two.alpha[kept], two.gradient[kept]
         assert members(own, p) == {k: (u, v) for k, u, v in zip(numbers, a, g, strict=True)}
         for name in ("n_steps", "dual", "g_max", "g_min"):
             assert own.problems.table[p][name] == two.info[0][name]

@@ -14,10 +14,7 @@ from streamsvm.solvers.perceptron import state as perceptron_state
 from streamsvm.solvers.perceptron import step
 from streamsvm.solvers.perceptron.budget import PROJECT, REMOVE
 from streamsvm.solvers.perceptron.state import PerceptronState
-from streamsvm.support import states, stores
 from streamsvm.support.draws import new_draws
-from streamsvm.support.kernel_rows.bound_kernels import bound
-from streamsvm.support.rows import dense
 from tests.reference.row_stream import RowStream
 from tests.reference.slow_perceptron import SlowPerceptron
 from tests.slow import compiles, slow_but
@@ -52,23 +49,29 @@ def schedule_of(rule, name=None, averaged=True, limit=LIMIT):
 
 class Stream(RowStream):
     step = step
+    kind = PerceptronState
 
     def __init__(self, schedule, x, y, cost, is_sparse=False, cache_bytes=10**6):
-        super().__init__(x, y, cost, kernels.RBF(GAMMA), schedule, is_sparse)
         is_projected = schedule.bounds != UNBOUNDED and schedule.bounds.policy == PROJECT
         basis = int(schedule.bounds.limit) if is_projected else 0
-        self.state = states.new_state(PerceptronState, 3, cache_bytes, 5, is_sparse, basis=basis)
+        kernel = kernels.RBF(GAMMA)
+        super().__init__(x, y, cost, kernel, schedule, is_sparse, cache_bytes, basis=basis)
 
-    def gram(self):
-        rows = self.rows()
-        return np.exp(-GAMMA * ((rows[:, None] - rows[None]) ** 2).sum(axis=2))
-
-    def rows(self):
-        return dense(stores.rows_of(self.state.store, self.n, 3)).astype(float)
+    def check_what_depends_on_the_kernel(self, atol):
+        """A budget that removes keeps f, one that projects the inverse of the Gram matrix."""
+        state, gram = self.state, self.kernel_of(np.arange(self.n))
+        if self.schedule.bounds == UNBOUNDED:
+            return
+        if self.schedule.bounds.policy == REMOVE:
+            f = gram @ state.alpha[: self.n]
+            np.testing.assert_allclose(state.f[: self.n], f, atol=1e-4)
+        if self.schedule.bounds.policy == PROJECT:
+            inverse = state.inverse[: self.n, : self.n]
+            np.testing.assert_allclose(inverse @ gram, np.eye(self.n), atol=atol)
 
     @property
     def n(self):
-        return int(self.state.info[0].n)
+        return int(self.info.n)
 
 
 def slow(schedule, rule, name):
@@ -80,22 +83,28 @@ def slow(schedule, rule, name):
     )  # fmt: skip
 
 
+def learnt_by(twin, x, y, cost):
+    """Let the slow twin learn rows; return their margins."""
+    numbers = range(1, len(y) + 1)
+    return np.array(
+        [twin.learn(*row) for row in zip(x.astype(float), y, cost, numbers, strict=True)]
+    )
+
+
 @pytest.mark.parametrize("averaged", [True, False])
 @pytest.mark.parametrize(("rule", "name"), CASES)
 def test_it_is_its_slow_twin(rule, name, averaged):
     x, y, cost = problem()
     schedule = schedule_of(rule, name, averaged)
     twin, fast = slow(schedule, rule, name), Stream(schedule, x, y, cost)
-    expected = [
-        twin.learn(*row) for row in zip(x.astype(float), y, cost, range(1, N + 1), strict=True)
-    ]
+    expected = learnt_by(twin, x, y, cost)
     margins = fast.learn(0, N)
     assert twin.closest > 1e-5
     size = 1.0 + np.abs(expected).max()
     np.testing.assert_allclose(margins, expected, rtol=0, atol=3e-4 * size)
     rows, coefficients = twin.expansion()
-    assert fast.n == len(rows) and fast.state.info[0].n_steps == twin.mistakes
-    np.testing.assert_allclose(fast.rows(), rows, rtol=0, atol=1e-3)
+    assert fast.n == len(rows) and fast.info.n_steps == twin.mistakes
+    np.testing.assert_allclose(fast.rows_of_slots(fast.n), rows, rtol=0, atol=1e-3)
     out = np.zeros(20)
     margins_of(fast.state, fast.solver_kernel, schedule, x[:20], out)
     k = np.exp(-GAMMA * ((x[:20, None] - rows[None]) ** 2).sum(axis=2))
@@ -109,28 +118,12 @@ def test_where_vectors_are_merged_older_models_fade_as_in_the_twin(rule):
     schedule = schedule_of(rule, "merge", limit=60)
     twin, fast = slow(schedule, rule, "merge"), Stream(schedule, x, y, cost)
     twin.limit = 60
-    rows = zip(x.astype(float), y, cost, range(1, n + 1), strict=True)
-    expected = np.array([twin.learn(*row) for row in rows])
+    expected = learnt_by(twin, x, y, cost)
     margins = fast.learn(0, n)
     # Merging magnifies rounding: the first models that count half are compared.
     same = np.isclose(margins, expected, rtol=0.0, atol=3e-3 * np.abs(expected).max())
-    assert same[:600].all() and fast.state.info[0].n_faded > 200
-    assert fast.state.info[0].n_seen - fast.state.info[0].n_faded <= 400 + 1
-
-
-@pytest.mark.parametrize("rule", ["perceptron", "pegasos"])
-def test_the_average_stays_the_same_when_models_fade(rule):
-    x, y, cost = problem(8)
-    schedule, out = schedule_of(rule, "merge"), np.zeros((2, N))
-    fast = Stream(schedule, x, y, cost)
-    fast.learn(0, N)
-    margins_of(fast.state, fast.solver_kernel, schedule, x, out[0])
-    # It is called after the next example was counted.
-    fast.state.info[0].n_seen += 1
-    perceptron_state.fade_average(fast.state)
-    fast.state.info[0].n_seen -= 1
-    margins_of(fast.state, fast.solver_kernel, schedule, x, out[1])
-    np.testing.assert_allclose(out[1], out[0], rtol=1e-9)
+    assert same[:600].all() and fast.info.n_faded > 200
+    assert fast.info.n_seen - fast.info.n_faded <= 400 + 1
 
 
 def test_votes_are_those_of_all_models():
@@ -140,8 +133,7 @@ def test_votes_are_those_of_all_models():
     twin, fast = slow(schedule, "perceptron", None), Stream(schedule, x, y, cost)
     parts = Stream(schedule, x, y, cost)
     for _ in range(2):
-        rows = zip(x.astype(float), y, cost, range(1, N + 1), strict=True)
-        expected = [twin.learn(*row) for row in rows]
+        expected = learnt_by(twin, x, y, cost)
         margins = fast.learn(0, N)
         np.testing.assert_allclose(margins, expected, rtol=0, atol=1e-9)
         found = np.concatenate([parts.learn(*edge) for edge in pairwise((0, 1, 30, 31, 100, N))])
@@ -161,11 +153,10 @@ def test_a_second_epoch_adds_to_what_is_there(rule, name):
     schedule = schedule_of(rule, name)
     twin, fast = slow(schedule, rule, name), Stream(schedule, x, y, cost)
     for _ in range(2):
-        for row in zip(x[:60].astype(float), y[:60], cost[:60], range(1, 61), strict=True):
-            twin.learn(*row)
+        learnt_by(twin, x[:60], y[:60], cost[:60])
         fast.learn(0, 60)
     assert fast.n == len(twin.rows)
-    scale = step.scale_of(schedule, fast.state.info[0].n_seen)
+    scale = step.scale_of(schedule, fast.info.n_seen)
     np.testing.assert_allclose(scale * fast.state.alpha[: fast.n], twin.a, atol=1e-3)
 
 
@@ -185,18 +176,12 @@ def test_invariants_and_any_batches(case, seed, cuts, limit):
     found = [parts.learn(*edge) for edge in pairwise(edges)]
     assert margins.tobytes() == np.concatenate(found).tobytes()
     for name in ("alpha", "late"):
-        assert getattr(once.state, name)[: once.n].tobytes() == (
-            getattr(parts.state, name)[: once.n].tobytes()
-        )
+        found, other = (getattr(one.state, name)[: once.n] for one in (once, parts))
+        assert found.tobytes() == other.tobytes()
     info = once.state.info[0]
     assert info.n_seen == np.count_nonzero(cost) == info.n_steps + info.n_null
     assert once.n <= (limit if case[1] else N)
-    gram, alpha = once.gram(), once.state.alpha[: once.n]
-    if case[1] == "remove":
-        np.testing.assert_allclose(once.state.f[: once.n], gram @ alpha, atol=1e-4)
-    if case[1] == "project":
-        inverse = once.state.inverse[: once.n, : once.n]
-        np.testing.assert_allclose(inverse @ gram, np.eye(once.n), atol=2e-2)
+    once.check_what_depends_on_the_kernel(2e-2)
     numbers = once.state.store.entered[: once.n]
     assert len(set(numbers.tolist())) == once.n and (np.abs(numbers) <= N).all()
 
@@ -208,20 +193,13 @@ def test_sparse_rows_are_as_dense_ones(name):
     schedule = schedule_of("PA-I", name)
     dense, thin = Stream(schedule, x, y, cost), Stream(schedule, x, y, cost, is_sparse=True)
     np.testing.assert_allclose(dense.learn(0, N), thin.learn(0, N), rtol=0, atol=2e-4)
-    np.testing.assert_allclose(dense.rows(), thin.rows(), atol=1e-5)
+    np.testing.assert_allclose(dense.rows_of_slots(dense.n), thin.rows_of_slots(thin.n), atol=1e-5)
 
 
-def test_a_change_of_the_kernel_recomputes_what_depends_on_it():
-    x, y, cost = problem(3)
-    for name in ("remove", "project"):
-        stream = Stream(schedule_of("perceptron", name), x, y, cost)
-        stream.learn(0, N)
-        kernel = bound(kernels.RBF(2.0 * GAMMA), stream.state.store)
-        perceptron_state.rebuild(stream.state, kernel, 3)
-        gram = stream.gram() ** 2
-        if name == "remove":
-            f = gram @ stream.state.alpha[: stream.n]
-            np.testing.assert_allclose(stream.state.f[: stream.n], f, atol=1e-4)
-        else:
-            inverse = stream.state.inverse[: stream.n, : stream.n]
-            np.testing.assert_allclose(inverse @ gram, np.eye(stream.n), atol=1e-3)
+@pytest.mark.parametrize("name", ["remove", "project"])
+def test_a_change_of_the_kernel_recomputes_what_depends_on_it(name):
+    stream = Stream(schedule_of("perceptron", name), *problem(3))
+    stream.learn(0, N)
+    stream.kernel = kernels.RBF(2.0 * GAMMA)
+    perceptron_state.rebuild(stream.state, stream.solver_kernel, 3)
+    stream.check_what_depends_on_the_kernel(1e-3)

@@ -10,7 +10,6 @@ from streamsvm.solvers.one_event import margins_of
 from streamsvm.solvers.sbp import finish, step
 from streamsvm.solvers.sbp import state as sbp_state
 from streamsvm.solvers.sbp.state import SBPState
-from streamsvm.support import states
 from streamsvm.support.draws import new_draws
 from tests.reference.row_stream import RowStream
 from tests.reference.slow_sbp import SlowSBP
@@ -34,6 +33,7 @@ def gram_of(kernel, x):
 
 class Stream(RowStream):
     step = step
+    kind = SBPState
 
     def __init__(self, x, y, copies, is_sparse=False, cache_bytes=10**6, **parameters):
         given = {"nu": 0.1, "bias": True, "steps": 1, "averaged": True, "window": 0, "reservoir": 0}
@@ -45,15 +45,13 @@ class Stream(RowStream):
         if kept:
             bounds = Window(float(kept)) if given["window"] else Reservoir(float(kept))
         schedule = step.Schedule(step.Numbers(*first, float(horizon)), bounds)
-        super().__init__(x, y, copies.astype(float), RBF, schedule, is_sparse)
-        self.state = states.new_state(
-            SBPState, 3, cache_bytes, 5, is_sparse, window=given["window"]
-        )
+        window = given["window"]
+        super().__init__(x, y, copies, RBF, schedule, is_sparse, cache_bytes, window=window)
 
     def finish(self, n):
         finish.finish_some(self.state, self.solver_kernel, self.schedule.numbers, 3, n)
 
-    def margins(self, x):
+    def margins_at(self, x):
         out = np.zeros(len(x))
         margins_of(self.state, self.solver_kernel, self.schedule, x, out)
         return out
@@ -94,7 +92,7 @@ def test_it_is_its_slow_twin(name, most, heavy):
     fast.finish(50)
     np.testing.assert_allclose(fast.coefficients(N), twin.mean, rtol=0, atol=1e-5)
     np.testing.assert_allclose(fast.coefficients(N, False), twin.w, rtol=0, atol=1e-5)
-    found = fast.margins(x)
+    found = fast.margins_at(x)
     np.testing.assert_allclose(found, [twin.margin(k) for k in range(N)], rtol=2e-3, atol=2e-3)
 
 
@@ -128,7 +126,7 @@ def test_iterations_converge_to_the_svm_of_the_same_slack(bias, how):
     stream.learn(0, len(rows))
     stream.finish(200_000)
     assert sum(stream.state.levels[sbp_state.MEAN, :2]) / 2 == pytest.approx(1 / norm, rel=1e-2)
-    np.testing.assert_allclose(stream.margins(x), expected, rtol=0, atol=0.1)
+    np.testing.assert_allclose(stream.margins_at(x), expected, rtol=0, atol=0.1)
 
 
 @pytest.mark.parametrize("how", ["once", "repeated", "weights", "heavy"])

@@ -1,12 +1,11 @@
-"""The water levels against sorting, and against a linear programme."""
+"""The water levels against sorting."""
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
-from streamsvm.solvers.sbp.water import bias_of, find_levels, level_of
+from streamsvm.solvers.sbp.water import find_levels
 from tests.reference.slow_sbp import slow_water
 
 
@@ -87,24 +86,3 @@ def test_without_slack_and_bias_the_lowest_is_covered_whatever_is_rounded(seed):
     find_levels(c, s, y, False, 0.0, levels, tops, np.int64(n))
     assert levels[0] == pytest.approx(c.min(), abs=1e-12)
     assert np.flatnonzero(c <= tops[0, 0]).tolist() == [c.argmin()]
-
-
-@pytest.mark.parametrize("nu", [0.0, 0.05, 1.0])
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_level_is_the_optimum_of_the_linear_programme(seed, bias, nu):
-    n = 30
-    c, y, copies = problem(seed, n, 9, 3)
-    s, levels = copies.astype(float), np.zeros(3)
-    find_levels(c, s, y, bias, nu * s.sum(), levels, np.zeros((2, 2)), np.int64(n))
-    # Variables: the level g, b, and xi_i: maximise g with g <= c_i + y_i b + xi_i.
-    above = np.column_stack([np.ones(n), -y * bias, -np.eye(n)])
-    best = linprog(
-        np.r_[-1.0, np.zeros(n + 1)],
-        A_ub=np.vstack([above, np.r_[0.0, 0.0, s]]),
-        b_ub=np.r_[c, nu * s.sum()],
-        bounds=[(None, None)] * 2 + [(0.0, None)] * n,
-    )
-    g, b = level_of(levels), bias_of(levels)
-    assert g == pytest.approx(-best.fun, abs=1e-7)
-    assert np.maximum(0.0, g - c - y * b) @ s <= nu * s.sum() + 1e-9

@@ -12,7 +12,13 @@ from streamsvm.solvers.tracking import budget
 from streamsvm.solvers.tracking.state import settle, shift
 from streamsvm.support.dense_store import rows_of
 from tests.kernels.test_values import expected, values
-from tests.reference.tracking_stream import PLAIN, TrackingStream, problem, unequal
+from tests.reference.tracking_stream import (
+    PLAIN,
+    TrackingStream,
+    check_after_every_row,
+    problem,
+    unequal,
+)
 from tests.slow import of_tracking_bounds
 
 pytestmark = of_tracking_bounds
@@ -293,17 +299,7 @@ def test_the_limit_holds_and_all_is_booked(seed, policy, limit, process, keep_ze
         bounds=Budget(float(limit), policy), process=process, keep_zeros=keep_zeros
     )
     stream = TrackingStream(x, y, unequal(seed, 80, 5.0), RBF, schedule, seed)
-    gained = 0.0
-    for k in range(80):
-        stream.learn([k])
-        stream.check()
-        assert len(stream.members) <= limit
-        info = stream.info
-        scale = 1.0 + abs(info.lost) + abs(gained)
-        assert info.dual + info.lost >= gained - 1e-9 * scale
-        gained = float(info.dual + info.lost)
-        booked = info.process_gain + schedule.steps * info.mean_gain - info.skipped - info.lost
-        assert booked == pytest.approx(info.dual, abs=1e-9 * scale)
+    check_after_every_row(stream, 0)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

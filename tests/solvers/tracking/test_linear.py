@@ -1,5 +1,7 @@
 """Averaged tracking with w itself, against the slow twin and the version with kernel values."""
 
+from functools import cached_property
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,15 +9,14 @@ from hypothesis import strategies as st
 
 from streamsvm import kernels
 from streamsvm.solvers.bounds import Reservoir
-from streamsvm.solvers.one_event import margins_of
 from streamsvm.solvers.tracking import linear as tracking_linear
-from streamsvm.support import states
 from tests.reference.tracking_stream import (
     PLAIN,
-    TOTALS,
     TrackingStream,
+    assert_twins,
     check_active_set,
     check_after_every_row,
+    learnt_by,
     problem,
     twin_of,
     unequal,
@@ -37,21 +38,19 @@ WAYS = [
 ]
 
 
-def new_state(d, window, seed, capacity=64):
-    kind = tracking_linear.LinearTrackingState
-    return states.new_state(kind, d, seed=seed, slots=capacity, window=window)
-
-
 class LinearStream(TrackingStream):
     """The same rows for a state with explicit w."""
 
-    solver = tracking_linear
+    step = tracking_linear
+    kind = tracking_linear.LinearTrackingState
 
-    def __init__(self, x, y, cost, kernel=KERNEL, schedule=PLAIN, seed=0, window=0, capacity=64):
+    def __init__(self, x, y, cost, kernel=KERNEL, schedule=PLAIN, seed=0, window=0):
         super().__init__(x, y, cost, kernel, schedule, seed, window, 0)
-        self.state = new_state(x.shape[1], window, seed, capacity)
-        x = x.astype(float)
-        self.gram = kernel.scale * x @ x.T
+
+    @cached_property
+    def gram(self):
+        x = self.x.astype(float)
+        return self.kernel.scale * x @ x.T
 
     @property
     def solver_kernel(self):
@@ -89,40 +88,16 @@ def test_each_row_does_what_the_slow_twin_does(way):
     slow = twin_of(stream, window)
     expected = []
     for k in range(120):
-        expected.append(slow.learn(k) if schedule.averaged else slow.f(k))
-        if not schedule.averaged:
-            slow.learn(k)
+        expected.append(learnt_by(slow, k, schedule))
         stream.learn([k])
         stream.check()
-    for mine, theirs in ((stream.state.alpha, slow.a), (stream.state.average, slow.average)):
-        np.testing.assert_allclose(stream.of_rows(mine), slow.y * theirs, rtol=0, atol=1e-9)
+    assert_twins(stream, slow)
     np.testing.assert_allclose(stream.margins, expected, rtol=1e-9, atol=1e-9)
-    assert (stream.state.store.entered[stream.members] - 1).tolist() == slow.members
-    for name in TOTALS:
-        assert stream.info[name] == pytest.approx(getattr(slow, name), rel=1e-8, abs=1e-9), name
-    assert stream.info.n_steps == 120 * schedule.steps and stream.info.n_seen == 120
+    out = np.empty(120)
+    tracking_linear.margins_of(KERNEL, stream.state.w_average, x, out)
+    np.testing.assert_allclose(out, slow.gram @ (y * slow.average), rtol=1e-9, atol=1e-9)
     if schedule.tau:
         assert stream.info.n_null == slow.n_null
-
-
-@pytest.mark.parametrize("way", range(len(WAYS)))
-def test_w_is_the_version_with_kernel_values(way):
-    schedule, window = WAYS[way]
-    x, y = problem(3, 150, 4)
-    cost = unequal(3, 150)
-    explicit = LinearStream(x, y, cost, KERNEL, schedule, 5, window).all()
-    implicit = TrackingStream(x, y, cost, KERNEL, schedule, 5, window).all()
-    for name in ("alpha", "average"):
-        a, b = (s.of_rows(getattr(s.state, name)) for s in (explicit, implicit))
-        np.testing.assert_allclose(a, b, atol=1e-5)
-    np.testing.assert_allclose(explicit.margins, implicit.margins, rtol=1e-5, atol=1e-5)
-    assert explicit.state.draws[0] == implicit.state.draws[0]
-    for name in ("dual", "lost", "process_gain", "mean_gain", "scaled_gain", "width"):
-        assert explicit.info[name] == pytest.approx(implicit.info[name], rel=1e-5, abs=1e-5), name
-    out, also = np.empty(150), np.empty(150)
-    tracking_linear.margins_of(KERNEL, explicit.state.w_average, x, out)
-    margins_of(implicit.state, KERNEL, schedule._replace(averaged=1.0), x, also)
-    np.testing.assert_allclose(out, also, rtol=1e-5, atol=1e-5)
 
 
 @settings(max_examples=40, deadline=None)
@@ -145,11 +120,7 @@ def test_the_dual_and_w_are_right_after_a_million_steps(window):
     x, y = problem(0, 10_000, 6, noise=1.0)
     x[5000:] += 0.5
     schedule = PLAIN._replace(steps=100.0)
-    stream = LinearStream.__new__(LinearStream)
-    # Without the Gram matrix of all rows.
-    TrackingStream.__init__(stream, x, y, unequal(0, 10_000), KERNEL, schedule)
-    stream.state = new_state(6, window, 0)
-    stream.all()
+    stream = LinearStream(x, y, unequal(0, 10_000), schedule=schedule, window=window).all()
     assert stream.info.n_steps == 1_000_000
     assert stream.info.dual == pytest.approx(stream.fresh_dual(), rel=1e-9)
     x = stream.rows_of_members()
@@ -161,11 +132,9 @@ def test_the_dual_and_w_are_right_after_a_million_steps(window):
 def test_more_features_are_zero_so_far():
     x, y = problem(6, 100, 5)
     x[:50, 3:] = 0.0
-    narrow = LinearStream(x, y, 1.0)
-    narrow.x, all_x = np.ascontiguousarray(x[:, :3]), x
-    narrow.state = new_state(3, 0, 0)
-    narrow.learn(np.arange(50))
-    narrow.x, narrow.state = all_x, states.grown(narrow.state, 256, 5, 0)
+    narrow = LinearStream(np.ascontiguousarray(x[:, :3]), y, 1.0).learn(np.arange(50))
+    narrow.x = x
+    narrow.grow(256)
     narrow.learn(np.arange(50, 100)).check()
     wide = LinearStream(x, y, 1.0).all()
     np.testing.assert_allclose(narrow.state.w, wide.state.w, rtol=1e-9)

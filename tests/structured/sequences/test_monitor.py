@@ -12,8 +12,8 @@ from streamsvm.errors import ParameterError
 from streamsvm.monitor.certificate import Looks
 from streamsvm.structured.sequences import exact, greedy
 from streamsvm.structured.sequences.pairs import new_scratch
-from tests.structured.sequences.test_sequence_learners import X as SENTENCES
-from tests.structured.sequences.test_sequence_learners import Y, chunks, flat
+from tests.structured.examples import X as SENTENCES
+from tests.structured.examples import Y, chunks, flat
 
 both = pytest.mark.parametrize("inference", ["greedy", "exact"])
 

@@ -6,10 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from streamsvm.structured.sequences import greedy, sentence_patterns
 from streamsvm.structured.sequences.inference import Exact, Greedy
 from streamsvm.structured.sequences.model import PASSIVE_AGGRESSIVE, PERCEPTRON
-from streamsvm.structured.sequences.pairs import new_scratch
 from streamsvm.support.draws import new_draws
 from tests.reference.slow_sequences import SlowExact, SlowGreedy
 from tests.structured.sequences.problems import Stream, sentences
@@ -132,54 +130,9 @@ def test_the_dual_never_falls_and_the_constraints_hold(seed, exact, order, C, n_
                 assert b <= (most if label == truth[number] else 0.0) + 1e-9 * C
 
 
-def test_the_weights_are_those_of_the_coefficients():
-    for solver, order in ((Greedy, 2), (Exact, 1)):
-        pairs = sentences(3, n=30)
-        stream, twin = Stream(solver, order, n_r=2), twin_of(solver, order, 0.5, 0, 0)
-        stream.learn(pairs)
-        betas, total, n = stream.betas(), 0.0, 0
-        for x, y in pairs:
-            if solver is Exact:
-                n += 1
-                for labels, beta in betas.get(n, {}).items():
-                    total = total + beta * twin.phi(x, labels)
-                continue
-            for t in range(len(y)):
-                n += 1
-                past = [y[t - 1 - s] + 1 if t - 1 - s >= 0 else 0 for s in range(order)]
-                for c, beta in betas.get(n, {}).items():
-                    total = total + beta * twin.phi(x[t], past, c)
-        m = stream.model
-        parts = [m.weights[:, :3].T.ravel()]
-        parts += [m.moves[s, :4, :3].T.ravel() for s in range(order)]
-        assert np.concatenate(parts) == pytest.approx(total, abs=1e-5)
-
-
 def norm_of(stream):
     m = stream.model
     return (m.weights.astype(float) ** 2).sum() + (m.moves.astype(float) ** 2).sum()
-
-
-def remove(stream, slot):
-    if isinstance(stream.solver, Greedy):
-        greedy.remove(stream.model, stream.patterns, None, stream.order, slot)
-    else:
-        scratch = new_scratch(10, *stream.model.weights.shape)
-        sentence_patterns.remove(stream.model, stream.patterns, stream.order, slot, scratch)
-
-
-@pytest.mark.parametrize(("solver", "order"), [(Greedy, 2), (Exact, 1)])
-def test_removing_every_pattern_leaves_no_weights(solver, order):
-    stream = Stream(solver, order, n_r=2)
-    stream.learn(sentences(4, n=30))
-    p = stream.patterns
-    assert p.active.counts[0].n_members > 5
-    assert norm_of(stream) == pytest.approx(stream.model.info[0].square_norm, rel=1e-5)
-    for slot in p.active.members[: p.active.counts[0].n_members].copy():
-        remove(stream, slot)
-    assert abs(stream.model.info[0].square_norm) < 1e-5
-    assert np.abs(stream.model.weights).max() < 1e-5 and np.abs(stream.model.moves).max() < 1e-5
-    assert stream.betas() == {}
 
 
 @pytest.mark.parametrize(("solver", "order"), [(Greedy, 1), (Exact, 1)])
@@ -198,15 +151,6 @@ def test_bounds_hold_and_the_window_forgets(solver, order):
         info = one.model.info[0]
         assert info.n_forgotten > 0
         assert info.square_norm == pytest.approx(norm_of(one), rel=1e-4)
-
-
-def test_greedy_and_exact_predict_the_same_without_moves():
-    pairs = sentences(8, n=20)
-    stream = Stream(Greedy, 0)
-    stream.learn(pairs)
-    exact = Stream(Exact, 0)
-    exact.solver.model = stream.model
-    assert exact.predict(pairs) == stream.predict(pairs)
 
 
 @pytest.mark.parametrize(("solver", "order"), [(Greedy, 2), (Exact, 1)])
