@@ -114,6 +114,16 @@ def test_a_batch_is_its_events(cls, container):
     assert found.tolist() == [one.decision_function_one(x) for x in events[:20]]
 
 
+@pytest.mark.parametrize("container", sorted(FRAMES))
+def test_a_batch_is_scaled_as_its_events(container):
+    events, _ = stream()
+    one, many = StandardScaler(), StandardScaler()
+    for x in events:
+        one.learn_one(x)
+    many.learn_many(FRAMES[container](events))
+    assert many.statistics == one.statistics and one.statistics["a"][0] < 150
+
+
 def test_columns_of_text_are_counted_as_their_events_are():
     rng = np.random.default_rng(0)
     colours = [None, *rng.choice(["red", "green", "blue", None], 60).tolist(), "z", "a"]
@@ -211,14 +221,6 @@ def test_a_run_counts_them_and_late_labels_give_the_same():
     learnt(late, *zip(*waiting, strict=True))
     assert late.missing_values == at_once.missing_values
     assert late.decision_function_one(events[3]) == at_once.decision_function_one(events[3])
-
-
-def test_behind_a_scaler_they_are_still_missing():
-    scaler = StandardScaler()
-    for x, _ in zip(*stream(), strict=True):
-        scaler.learn_one(x)
-    assert scaler.statistics["a"][0] < 150
-    assert set(scaler.transform_one({"a": None, "b": 1.0, "flag": math.nan})) == {"b"}
 
 
 def test_they_are_counted_beside_values_that_are_no_whole_numbers():

@@ -29,18 +29,6 @@ def lists(x):
     return pa.table({"indices": places, "values": values})
 
 
-def test_lists_are_rows():
-    x, y = text_like()
-    by_lists, by_matrix = LEARNERS["lasvm"](), LEARNERS["lasvm"]()
-    by_lists.learn_many(lists(x), y)
-    by_matrix.learn_many(sp.csr_array(x), y)
-    n = by_lists.n_support_vectors
-    assert n == by_matrix.n_support_vectors
-    np.testing.assert_array_equal(
-        by_lists.predict_many(lists(x)).to_pylist(), by_matrix.predict_many(sp.csr_array(x))
-    )
-
-
 def test_single_lists_are_read_where_they_are():
     x = sp.random_array((50, 30), density=0.2, rng=0, dtype=np.float32).tocsr()
     start, places, values = map(pa.array, (x.indptr, x.indices, x.data))
@@ -122,12 +110,16 @@ def test_a_parquet_file_of_lists(tmp_path):
     x, y = text_like()
     table = lists(x).append_column("label", pa.array(y))
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=70)
-    model, direct = LEARNERS["lasvm"](), LEARNERS["lasvm"]()
+    model, by_lists, by_matrix = (LEARNERS["lasvm"]() for _ in range(3))
     with ParquetSource(tmp_path / "rows.parquet", "label") as source:
         report = Run(source, StandardScaler() | model).execute()
-    direct.learn_many(lists(x), y)
+    by_lists.learn_many(lists(x), y)
+    by_matrix.learn_many(sp.csr_array(x), y)
     assert report.learnt == N and not report.bad
-    assert model.n_support_vectors == direct.n_support_vectors
+    predicted = by_matrix.predict_many(sp.csr_array(x)).tolist()
+    for other in (model, by_lists):
+        assert other.n_support_vectors == by_matrix.n_support_vectors
+        assert other.predict_many(lists(x)).to_pylist() == predicted
     with ParquetSource(tmp_path / "rows.parquet", "label") as source:
         given = [(event.x, event.y) for event in source.events()]
     assert given[7][0] == list(events(x))[7]

@@ -1,7 +1,6 @@
 """A monitor around a model that has learnt: what it shows, and what its figures are about."""
 
 import re
-import urllib.request
 
 import pytest
 
@@ -17,6 +16,7 @@ from streamsvm import (
 )
 from streamsvm.cli.gap_rows import gap_rows
 from tests.learners.test_lasvm import rows
+from tests.monitor.test_tracker import served_by
 
 
 @pytest.fixture(scope="module")
@@ -54,12 +54,7 @@ def test_a_loaded_model_has_values_before_it_learns(data, learner, tmp_path):
     bad = {"bad feature": 2, "missing label": 1}
     figures = {"events": 10, "bad_events": 3, "bad_events_by_kind": bad, "lag": 7}
     figures["lag_by_partition"] = {"t[0]": 7}
-    server = monitor.serve(0, figures=lambda: figures)
-    try:
-        url = f"http://127.0.0.1:{server.port}/metrics"
-        page = urllib.request.urlopen(url).read().decode()
-    finally:
-        server.close()
+    page = served_by(monitor, figures=lambda: figures)
     assert "streamsvm_memory_bytes" in page and "streamsvm_events_total 10.0" in page
     assert 'streamsvm_bad_events_by_kind_total{kind="bad feature"} 2.0' in page
     assert "streamsvm_bad_events_total 3.0" in page and "streamsvm_lag 7.0" in page
@@ -94,12 +89,8 @@ def test_one_gap_is_shown_and_the_others_are_in_get(data):
     ):
         monitor = TrackingMonitor(model, every=100)
         monitor.learn_many(x, y)
-        server = monitor.serve(0)
-        try:
-            text = urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics").read().decode()
-        finally:
-            server.close()
-        served = set(re.findall(r"^streamsvm_(\w*(?:gap|certificate)\w*) ", text, re.MULTILINE))
+        found = re.findall(r"^streamsvm_(\w*(?:gap|certificate)\w*) ", served_by(monitor), re.M)
+        served = set(found)
         assert served - {"gap_low", "gap_high"} == names - {"gap_low", "gap_high"}
         words = monitor.report().split()
         assert names <= set(words) and "certificate_papers" not in words

@@ -1,6 +1,7 @@
 """Events that a monitor observes take the fast paths too, and only the speed differs."""
 
 import contextlib
+import copy
 import pickle
 
 import numpy as np
@@ -120,19 +121,24 @@ def test_predictions_that_were_expected_are_those_that_are_scored():
     assert monitor.get()["accuracy"] * (549 + 25) == pytest.approx(before + 25)
 
 
-def test_an_unwatched_copy_of_a_watched_model_goes_on():
+def test_copies_watch_their_own_model_and_of_a_model_alone_nobody():
     monitor = TrackingMonitor(SVMSGDClassifier(), every=50)
     events = stream(400, 2)
     for x, y in events[:200]:
         monitor.learn_one(x, y)
-    alone, watched = (pickle.loads(pickle.dumps(thing)) for thing in (monitor.model, monitor))
+    alone = pickle.loads(pickle.dumps(monitor.model))
+    copies = [copy.copy(monitor), copy.deepcopy(monitor), pickle.loads(pickle.dumps(monitor))]
+    before = seen_by(monitor)
+    for one in (alone, *copies):
+        for x, y in events[200:]:
+            one.learn_one(x, y)
+    assert seen_by(monitor) == before and monitor.get()["n_examples"] == 200
+    assert monitor.learner.observer is monitor and monitor.model.clone().observer is None
     for x, y in events[200:]:
-        alone.learn_one(x, y)
         monitor.learn_one(x, y)
-        watched.learn_one(x, y)
-    assert alone.weights == monitor.model.weights == watched.model.weights
-    assert seen_by(watched) == seen_by(monitor)
-    assert watched.get()["n_examples"] == 400
+    for one in copies:
+        assert alone.weights == monitor.model.weights == one.model.weights
+        assert seen_by(one) == seen_by(monitor) and one.get()["n_examples"] == 400
 
 
 @pytest.mark.parametrize("metric", [metrics.MacroF1, metrics.CrossEntropy])

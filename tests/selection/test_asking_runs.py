@@ -13,8 +13,6 @@ from connectors import MemorySource
 from streamsvm import (
     ActiveLearner,
     LASVMClassifier,
-    StandardScaler,
-    SVMSGDClassifier,
     TrackingMonitor,
     kernels,
 )
@@ -49,23 +47,6 @@ def same(a, b):
     assert a.asking.as_json() == b.asking.as_json()
     x = {"a": 0.3, "b": -0.2}
     assert a.classifier.decision_function_one(x) == b.classifier.decision_function_one(x)
-
-
-@pytest.mark.parametrize(
-    "classifier",
-    [
-        lambda: StandardScaler() | LASVMClassifier(RBF),
-        SVMSGDClassifier,
-        linear_model.LogisticRegression,
-    ],
-)
-def test_runs_of_pipelines_and_others(classifier):
-    events = list(stream(800, seed=2))
-    model = model_of(classifier=classifier())
-    report = Run(MemorySource(events), model).execute()
-    assert report.rows == report.learnt == 800
-    assert model.n_answered == model.n_asked
-    assert 50 < model.n_asked < 130
 
 
 def test_bad_events_are_counted_and_not_asked_for():
@@ -191,19 +172,6 @@ def test_the_command_asks_for_a_share_of_the_labels(file, capsys):
     # It goes on with the file, and its budget.
     assert main([*file, "--model", "m.svm", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["asked"]["events"] == 1600
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (("--label-strategy", "random"), "--label-strategy: only with --label-budget"),
-        (("--label-budget", "1.5"), "budget=1.5"),
-        (("--label-budget", ".1", "--epochs", "2"), "reads a stream once"),
-    ],
-)
-def test_wrong_options_are_refused(file, options, reason, capsys):
-    assert main([*file, *options]) != 0
-    assert reason in capsys.readouterr().err
 
 
 def test_rows_that_the_learner_refuses_count_once():
