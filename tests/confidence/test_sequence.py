@@ -100,13 +100,13 @@ def test_differences_of_pairs():
     assert sequence.log_evidence(0, 0, 1000) == pytest.approx(0.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, 95, float("nan")])
+@pytest.mark.parametrize("level", [0.0, 1.0, 95, math.nan])
 def test_levels_out_of_range_are_refused(level):
     with pytest.raises(ParameterError, match="level"):
         sequence.share_interval(1, 2, level)
 
 
-@pytest.mark.parametrize(("n_hits", "n"), [(11, 10), (-1, 10), (float("nan"), 10), (5, math.inf)])
+@pytest.mark.parametrize(("n_hits", "n"), [(11, 10), (-1, 10), (math.nan, 10), (5, math.inf)])
 def test_counts_that_cannot_be_are_refused(n_hits, n):
     with pytest.raises(ParameterError, match="at most n hits"):
         sequence.share_interval(n_hits, n)

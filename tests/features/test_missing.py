@@ -14,6 +14,7 @@ from connectors import ArrowSource, MemorySource, ParquetSource, one_hot
 from streamsvm import AdaptiveSVMClassifier, LASVMClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features.absent import zeros_in_words
+from streamsvm.features.batches import matrix_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
@@ -117,11 +118,17 @@ def test_a_batch_is_its_events(cls, container):
 @pytest.mark.parametrize("container", sorted(FRAMES))
 def test_a_batch_is_scaled_as_its_events(container):
     events, _ = stream()
-    one, many = StandardScaler(), StandardScaler()
+    one, many, both = (StandardScaler() for _ in range(3))
+    expected = []
     for x in events:
         one.learn_one(x)
-    many.learn_many(FRAMES[container](events))
-    assert many.statistics == one.statistics and one.statistics["a"][0] < 150
+        expected.append(one.transform_one(x))
+    for part in (events[:40], events[40:]):
+        many.learn_many(FRAMES[container](part))
+    scaled = both.learn_transform_many(matrix_of(FRAMES[container](events), both.schema))
+    for values, event in zip(scaled.values.tolist(), expected, strict=True):
+        assert {n: v for n, v in zip(scaled.names, values, strict=True) if v == v} == event
+    assert both.statistics == many.statistics == one.statistics and one.statistics["a"][0] < 150
 
 
 def test_columns_of_text_are_counted_as_their_events_are():

@@ -5,12 +5,10 @@ import pyarrow as pa
 import pytest
 
 from streamsvm import (
-    LaRankClassifier,
     LASVMClassifier,
     SGDQNClassifier,
     StandardScaler,
     SVMSGDClassifier,
-    TrackingSVMClassifier,
 )
 from streamsvm.errors import FeatureError
 from streamsvm.features.matrices import Matrix
@@ -80,16 +78,6 @@ def test_one_value_does_not_ruin_the_scale(at, value):
     assert scaler.statistics[0][2] < 8.0 and (np.abs(rows) <= 10.0).all()
 
 
-def test_many_values_far_away_do_not_ruin_it():
-    x, _ = normal(20_000)
-    rng = np.random.default_rng(2)
-    far = rng.random(len(x)) < 0.001
-    x[far, 0] = 10.0 ** rng.uniform(3.0, 9.0, far.sum())
-    _, scaler = scaled(x)
-    assert scaler.statistics[0][2] < 6.0
-    assert scaler.n_clipped == {0: int(far.sum())}
-
-
 @pytest.mark.parametrize("change", [lambda x: x + 1e6, lambda x: x * 1e4, lambda x: x * 1e-4])
 def test_a_change_of_level_or_scale_is_followed(change):
     x, _ = normal(6000)
@@ -114,11 +102,6 @@ def test_rare_values_are_kept_apart_from_zeros_and_from_each_other():
             assert at[3.0] > at[1.0] + 3.0
 
 
-def test_a_feature_that_was_constant_follows_the_first_values():
-    rows, _ = scaled(np.r_[np.zeros(1000), np.random.default_rng(4).normal(size=1000)][:, None])
-    assert 0.5 < rows[-200:].std() < 2.0
-
-
 def test_without_a_limit_it_is_the_plain_mean_and_variance():
     x, _ = normal()
     x[300] = 1e9
@@ -128,33 +111,14 @@ def test_without_a_limit_it_is_the_plain_mean_and_variance():
     assert mean == pytest.approx(x[:, 0].mean()) and variance == pytest.approx(x[:, 0].var())
 
 
-def test_with_values_within_the_limit_the_statistics_are_the_plain_ones():
-    x, _ = normal()
-    for ours, plain in zip(
-        scaled(x)[1].statistics.values(), scaled(x, clip=None)[1].statistics.values(), strict=True
-    ):
-        assert ours == plain
-
-
-LEARNERS = {
-    "lasvm": lambda: LASVMClassifier(max_support_vectors=200),
-    "tracking": lambda: TrackingSVMClassifier(window=300, K=3, seed=1),
-    # With so few patterns and so much noise its accuracy depends on gamma more than on the outlier.
-    "larank": lambda: LaRankClassifier(max_support_vectors=200, scale=False, gamma="scale", seed=1),
-    "sgd": SVMSGDClassifier,
-    "sgdqn": SGDQNClassifier,
-}
-
-
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", [LASVMClassifier, SVMSGDClassifier, SGDQNClassifier])
 @pytest.mark.parametrize(("at", "value"), [(1500, 1e6), (1, 1e30), (300, 1e30)])
 def test_learners_recover(learner, at, value):
-    x, y = normal(6000)
+    x, y = normal(4000)
     x[at] = value, 0.0
     rows, _ = scaled(x)
-    predicted = LEARNERS[learner]().predict_then_learn_many(rows, y)
-    accuracy = (np.array(predicted) == y)[-2000:].mean()
-    assert accuracy > (0.75 if learner == "larank" else 0.8)
+    predicted = learner().predict_then_learn_many(rows, y)
+    assert (np.array(predicted) == y)[-1500:].mean() > 0.8
 
 
 def test_far_values_are_refused_by_choice():

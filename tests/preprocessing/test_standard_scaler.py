@@ -1,6 +1,7 @@
 import contextlib
 import copy
 import pickle
+import random
 import sys
 import threading
 from collections import Counter, OrderedDict, UserDict
@@ -16,7 +17,7 @@ from river import compose, datasets, preprocessing
 
 from streamsvm import StandardScaler, SVMSGDClassifier, load, save
 from streamsvm.errors import FeatureError
-from streamsvm.features import frames
+from streamsvm.features import names
 from streamsvm.support.rows import LARGEST
 from tests.odd_events import NUMBERS, ODD, ODD_NAMES, PLAIN_NAMES, GeneralScaler
 
@@ -28,30 +29,6 @@ def test_event_by_event_it_is_rivers():
         ours.learn_one(x)
         rivers.learn_one(x)
         assert ours.transform_one(x) == pytest.approx(rivers.transform_one(x), abs=1e-12)
-
-
-def test_a_batch_is_its_rows_one_by_one():
-    rng = np.random.default_rng(0)
-    columns = {
-        "a": [None if v < -1 else v for v in rng.normal(size=90).tolist()],
-        "b": rng.normal(5.0, 3.0, 90).tolist(),
-        "t=x": rng.integers(0, 2, 90).astype(float).tolist(),
-    }
-    table = pa.table(columns)
-    one, many, both = StandardScaler(), StandardScaler(), StandardScaler()
-    expected = []
-    for row in table.to_pylist():
-        event = {k: v for k, v in row.items() if v is not None}
-        one.learn_one(event)
-        expected.append(one.transform_one(event))
-    for start in (0, 40):
-        many.learn_many(table.slice(start, 40 if start == 0 else 50))
-    assert many.statistics == one.statistics
-    scaled = both.learn_transform_many(frames.matrix_of(table, both.schema))
-    for event, values in zip(expected, scaled.values.tolist(), strict=True):
-        got = dict(zip(scaled.names, values, strict=True))
-        assert {name: got[name] for name in event} == event
-    assert both.statistics == one.statistics and "t=x" not in one.statistics
 
 
 def test_features_of_rivers_one_hot_encoder_pass_unscaled(tmp_path):
@@ -240,3 +217,48 @@ def test_a_merged_scaler_has_the_statistics_of_the_rows_of_both():
     first.merge(second)
     for name, (n, mean, variance) in whole.statistics.items():
         assert first.statistics[name] == pytest.approx((n, mean, variance), rel=1e-9)
+
+
+def zipf_events(n, n_names, seed=0):
+    """Return events of a few words, most of which are rare."""
+    rng = random.Random(seed)
+    return [
+        {f"w{int(50 * rng.paretovariate(0.5)) % n_names}": rng.gauss(3.0, 2.0) for _ in range(14)}
+        for _ in range(n)
+    ]
+
+
+def test_with_thousands_of_names_events_are_learnt_as_by_the_general_path_and_in_batches(tmp_path):
+    fast, general, many = StandardScaler(), GeneralScaler(), StandardScaler()
+    events = zipf_events(1500, 6000)
+    for i, x in enumerate(events):
+        fast.learn_one(x)
+        general.learn_one(x)
+        assert fast.transform_one(x) == general.transform_one(x)
+        if i == 1000:
+            save(fast, tmp_path / "scaler")
+            fast = load(tmp_path / "scaler")
+    learnt = fast.schema.names
+    assert len(learnt) > 2500 and learnt == general.schema.names
+    np.testing.assert_array_equal(fast._statistics, general._statistics)
+    table = pa.table({n: [x.get(n) for x in events] for n in learnt})
+    many.learn_many(table)
+    np.testing.assert_array_equal(fast._statistics, many._statistics)
+    assert fast.statistics == many.statistics
+
+
+def test_names_that_do_not_fit_are_left_out_by_all_paths(monkeypatch):
+    long = "n" * 1001
+    scalers = fast, general = StandardScaler(), GeneralScaler()
+    for scaler in scalers:
+        for i in range(20):
+            scaler.learn_one({"a": float(i), long: 1.0})
+            assert scaler.transform_one({"a": 1.0, long: 1.0})[long] == 0.0
+    assert list(fast.statistics) == list(general.statistics) == ["a"]
+    monkeypatch.setattr(names, "MOST_BYTES", 6_000)
+    scalers = fast, general = StandardScaler(), GeneralScaler()
+    for scaler in scalers:
+        for i in range(60):
+            scaler.learn_one({"a": float(i), f"new {i}": 1.0})
+    assert fast.statistics == general.statistics
+    assert 5 < len(fast.statistics) < 50 and fast.statistics["a"][0] == 60

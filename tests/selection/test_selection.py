@@ -27,7 +27,6 @@ from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from streamsvm.selection import Active, AutoActive, Gradient, Random
 from streamsvm.selection.candidates import SEEDS
-from streamsvm.selection.strategies import NAMES
 from tests.reference.slow_selection import SlowSelection
 from tests.slow import compiles
 
@@ -279,10 +278,6 @@ def test_every_learner_of_rows_but_two_takes_a_selection():
         assert 10 <= model.waiting.n_taken < 110, learner.name
         assert model.predict_one({"a": 0.0, "b": 0.0}) is not None
         assert model.clone().selection == model.selection
-
-
-def test_the_rules_have_names():
-    assert sorted(NAMES) == ["active", "autoactive", "gradient", "random"]
 
 
 def test_a_monitor_tells_what_was_chosen():
