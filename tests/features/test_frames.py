@@ -25,14 +25,6 @@ def test_other_values_that_are_not_finite_are_refused():
             LASVMClassifier().learn_many(frame, [True, False])
 
 
-def test_columns_of_pandas_may_be_named_by_integers():
-    x, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2 == 0
-    one, many = LASVMClassifier(), LASVMClassifier()
-    one.learn_many(x, y)
-    many.learn_many(pd.DataFrame(x), pd.Series(y))
-    assert many.predict_proba_one({0: 0.5, 1: -1.0}) == one.predict_proba_one({0: 0.5, 1: -1.0})
-
-
 def test_hidden_values_of_masked_arrays_are_missing():
     values = np.arange(20.0).reshape(10, 2)
     mask = np.zeros((10, 2), bool)

@@ -1,10 +1,6 @@
 """Runs of an `ActiveLearner`: questions, answers and commands; loops: see `test_wrappers`."""
 
-import json
-
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from river import linear_model
 
@@ -16,7 +12,6 @@ from streamsvm import (
     TrackingMonitor,
     kernels,
 )
-from streamsvm.cli.main import main
 from streamsvm.errors import ParameterError
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.late_labels import LateLabels
@@ -144,34 +139,6 @@ def test_monitors_and_serving_take_it():
 def test_a_run_takes_no_oracle():
     with pytest.raises(ParameterError, match="leave both out"):
         Run(MemorySource([]), ActiveLearner(LASVMClassifier(), oracle=len))
-
-
-# The commands
-
-
-@pytest.fixture
-def file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    a, b = np.random.default_rng(0).normal(size=(2, 800))
-    pq.write_table(pa.table({"a": a, "b": b, "y": a * b > 0}), "data.parquet")
-    return ["replay", "data.parquet", "--target", "y", "--save", "m.svm"]
-
-
-def test_the_command_asks_for_a_share_of_the_labels(file, capsys):
-    for options in ((), ("--label-delay", "20"), ("--label-strategy", "random")):
-        assert main([*file, "--label-budget", ".1", *options]) == 0
-        out = capsys.readouterr().out
-        model = streamsvm.load("m.svm")
-        assert type(model) is ActiveLearner
-        assert model.n_seen == 800
-        assert 60 < model.n_answered < 130
-        assert f"{model.n_asked:,} asked for" in out
-    assert model.strategy == "random"
-    assert main(["predict", "m.svm", "data.parquet", "--target", "y"]) == 0
-    assert "test error" in capsys.readouterr().out
-    # It goes on with the file, and its budget.
-    assert main([*file, "--model", "m.svm", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["asked"]["events"] == 1600
 
 
 def test_rows_that_the_learner_refuses_count_once():

@@ -234,19 +234,6 @@ def test_weights_of_zero_record_the_label_only():
     assert model.waiting.n_taken == taken
 
 
-def test_active_is_not_attracted_by_wrong_labels_as_gradient_is():
-    events = list(stream(6000, noise=0.2, seed=5))
-    clean = list(stream(1000, noise=0.0, seed=6))
-    errors = {}
-    for selection in (Active(share=0.05), Gradient(share=0.05)):
-        model = LASVMClassifier(**KERNEL, selection=selection)
-        X, y = as_batch(events)
-        model.learn_many(X, y)
-        X, y = as_batch(clean)
-        errors[selection.name] = np.mean(np.array(model.predict_many(X)) != y)
-    assert errors["active"] < 0.12 < errors["gradient"] / 1.5, errors
-
-
 @pytest.mark.parametrize(
     "make",
     [

@@ -1,5 +1,6 @@
 """`--selection` and `--label-budget` of the commands."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsvm
+from streamsvm import ActiveLearner
 from streamsvm.cli.main import main
 from streamsvm.selection import Active, AutoActive, Random
 
@@ -97,3 +99,20 @@ def test_an_interrupted_run_goes_on_with_its_candidates():
     assert resumed.waiting.n_taken == whole.waiting.n_taken
     x = {"a": 0.3, "b": -0.2}
     assert resumed.decision_function_one(x) == whole.decision_function_one(x)
+
+
+def test_the_command_asks_for_a_share_of_the_labels(capsys):
+    for options in ((), ("--label-delay", "20"), ("--label-strategy", "random")):
+        assert replay("--label-budget", ".1", *options) == 0
+        out = capsys.readouterr().out
+        model = streamsvm.load("m.svm")
+        assert type(model) is ActiveLearner
+        assert model.n_seen == 600
+        assert 45 < model.n_answered < 100
+        assert f"{model.n_asked:,} asked for" in out
+    assert model.strategy == "random"
+    assert main(["predict", "m.svm", "data.parquet", "--target", "y"]) == 0
+    assert "test error" in capsys.readouterr().out
+    # It goes on with the file, and its budget.
+    assert replay("--model", "m.svm", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["asked"]["events"] == 1200
