@@ -32,7 +32,7 @@ def ever_refuted(hits, means, error):
 
 def test_few_streams_are_ever_outside_even_if_the_mean_changes():
     draw = np.random.default_rng(1)
-    n_streams, n = 400, 2000
+    n_streams, n = 400, 1000
     steady = np.repeat(draw.uniform(0.5, 0.98, n_streams)[:, None], n, axis=1)
     # A mean that depends on the past: as a model that gets worse after each error.
     hits = draw.random((n_streams, n)) < steady

@@ -17,7 +17,7 @@ from streamsvm.features.frames import of_lists
 from streamsvm.features.schema import Schema
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.runner import Run
-from tests.learners.test_sparse import LEARNERS, N, events, learnt, text_like
+from tests.learners.test_sparse import LEARNERS, N, compiling, events, learnt, text_like
 from tests.slow import slow_but
 
 
@@ -47,7 +47,7 @@ def test_single_lists_are_read_where_they_are():
     assert rows.columns.flags.writeable and rows.values.flags.writeable
 
 
-@pytest.mark.parametrize("name", slow_but(LEARNERS, "lasvm", "tracking"))
+@pytest.mark.parametrize("name", slow_but(LEARNERS, "lasvm", compiling=compiling))
 def test_rows_that_were_given_are_not_written(name):
     x, y = text_like()
     rows = sp.csr_array(x, dtype=np.float32)

@@ -81,26 +81,18 @@ def results_of(scaler, events, batch):
     return found
 
 
-@given(events=EVENTS, batch=st.integers(0, 25))
-@settings(max_examples=150, deadline=None)
-def test_events_are_learnt_and_scaled_as_by_the_general_path(events, batch):
-    fast, general = StandardScaler(), GeneralScaler()
-    for scaler in (fast, general):
-        scaler.learn_one({"a": 1.0, "b": 2})
+VALUES = st.sampled_from([0.0, 1.0, 1.5, -2.0, 1e3, -1e6, 1e30])
+LIMITS = st.sampled_from([{}, {}, {"clip": 2.0}, {"clip": None}, {"clip": 3.0, "reject": 50.0}])
+
+
+@given(events=EVENTS, values=st.lists(VALUES, max_size=60), batch=st.integers(0, 45), limits=LIMITS)
+@settings(max_examples=200, deadline=None)
+def test_events_are_learnt_and_scaled_as_by_the_general_path(events, values, batch, limits):
+    fast, general = StandardScaler(**limits), GeneralScaler(**limits)
+    usual = [{"a": 0.1 * (i % 7), "b": 1} for i in range(30 if values else 1)]
+    events = [*usual, *events, *({"a": value} for value in values)]
     assert results_of(fast, events, batch) == results_of(general, events, batch)
     assert fast.schema.names == general.schema.names
-    np.testing.assert_array_equal(fast._statistics, general._statistics)
-
-
-@given(
-    values=st.lists(st.sampled_from([0.0, 1.0, 1.5, -2.0, 1e3, -1e6, 1e30]), max_size=60),
-    limits=st.sampled_from([{}, {"clip": 2.0}, {"clip": None}, {"clip": 3.0, "reject": 50.0}]),
-)
-@settings(max_examples=100, deadline=None)
-def test_limits_are_those_of_the_general_path(values, limits):
-    fast, general = StandardScaler(**limits), GeneralScaler(**limits)
-    events = [{"a": 0.1 * (i % 7), "b": 1.0} for i in range(30)] + [{"a": v} for v in values]
-    assert results_of(fast, events, 45) == results_of(general, events, 45)
     np.testing.assert_array_equal(fast._statistics, general._statistics)
 
 
