@@ -117,7 +117,7 @@ def test_a_batch_is_its_events(cls, container):
     one, many = learnt(cls(), events, labels), cls()
     for start, stop in ((0, 3), (3, 70), (70, 150)):
         batch = FRAMES[container](given[start:stop])
-        before = np.array(batch) if container == "array" else None
+        before = np.array(batch) if isinstance(batch, np.ndarray) else None
         many.learn_many(batch, labels[start:stop])
         assert before is None or np.array_equal(batch, before, equal_nan=True)
     assert many.feature_names == one.feature_names

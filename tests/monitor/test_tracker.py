@@ -220,6 +220,15 @@ def test_the_last_record_is_what_the_report_shows(data):
     assert monitor.history.column("n_examples").tolist() == [300, 600, 700]
 
 
+def test_the_sample_has_the_numbers_of_classes():
+    x, y = rows(60)
+    order = np.argsort(~y, kind="stable")  # True first: it is class 0
+    monitor = watched(LASVMClassifier(), sample=100)
+    monitor.learn_many(x[order], y[order])
+    classes = dict(zip(monitor.passed_by.numbers, monitor.passed_by.classes, strict=True))
+    assert [classes[i + 1] == 0 for i in range(60)] == y[order].tolist()
+
+
 def test_metrics(data):
     x, y = data
 

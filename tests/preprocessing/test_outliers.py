@@ -9,6 +9,8 @@ from streamsvm import (
     SGDQNClassifier,
     StandardScaler,
     SVMSGDClassifier,
+    load,
+    save,
 )
 from streamsvm.errors import FeatureError
 from streamsvm.features.matrices import Matrix
@@ -152,3 +154,15 @@ def test_refused_rows_are_left_out_and_the_others_learnt():
     expected = other.learn_transform_many(Matrix(["a", "b"], good, None)).values
     np.testing.assert_array_equal(rows.values[refused < 0], expected)
     assert scaler.statistics == other.statistics
+
+
+def test_files_keep_limits_and_recent_values(tmp_path):
+    x = streams()["level"][:, None]
+    scaler, path = StandardScaler(clip=5.0, reject=1e9), tmp_path / "scaler.svm"
+    scaler.learn_many(x[:350])
+    save(scaler, path)
+    again = load(path)
+    assert (again.clip, again.reject) == (5.0, 1e9)
+    for some in (scaler, again):
+        some.learn_many(x[350:])
+    np.testing.assert_array_equal(again._statistics, scaler._statistics)
