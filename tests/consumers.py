@@ -20,28 +20,9 @@ class MethodMessage:
     """A message of confluent-kafka: all attributes are methods, errors are messages."""
 
     def __init__(self, partition, offset, value, error=None, timestamp=(1, 2500)):
-        self._fields = ("t", partition, offset, value, error, timestamp)
-
-    def topic(self):
-        return self._fields[0]
-
-    def partition(self):
-        return self._fields[1]
-
-    def offset(self):
-        return self._fields[2]
-
-    def value(self):
-        return self._fields[3]
-
-    def error(self):
-        return self._fields[4]
-
-    def timestamp(self):
-        return self._fields[5]
-
-    def key(self):
-        return b"k"
+        given = {"topic": "t", "partition": partition, "offset": offset, "value": value}
+        for name, one in (given | {"error": error, "timestamp": timestamp, "key": b"k"}).items():
+            setattr(self, name, lambda one=one: one)
 
 
 class Confluent:

@@ -3,9 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,9 +11,9 @@ from numba.core import caching
 from streamsvm import _compile
 from streamsvm._compile import decorators, dispatchers
 from streamsvm.support import rows
+from tests.programs import ROOT, python
 from tests.slow import slow_but
 
-ROOT = Path(__file__).resolve().parents[1]
 pytestmark = pytest.mark.skipif(not _compile.JIT, reason="compiled code is switched off")
 
 # Only what the one kernel row needs: compiles in a few seconds.
@@ -36,17 +33,10 @@ print(float(out[0, 0]), sum(stats.cache_hits.values()), sum(stats.cache_misses.v
 
 
 def run(folder, program=PROGRAM, **environment):
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA")}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=folder,
-        env={**kept, "PYTHONPATH": str(folder), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("NUMBA")]:
+            patch.delenv(name)
+        return python("-c", program, folder=folder, PYTHONPATH=str(folder), **environment).split()
 
 
 @pytest.fixture
@@ -156,19 +146,13 @@ def test_damaged_cache_files_are_compiled_again(copy, suffix):
         for file in damaged:
             file.write_bytes(damage(file.read_bytes()))
         assert run(copy, warm)[0] == "put", name
+        if name == "cut short":
+            # It was written anew.
+            assert run(copy, warm) == ["put", "1"]
         for file in copy.rglob("*.nb[ic]"):
             file.unlink()
         for file, content in kept.items():
             file.write_bytes(content)
-
-
-@pytest.mark.slow
-def test_damaged_cache_files_are_written_anew(copy):
-    run(copy)
-    for file in copy.rglob("*.nb[ic]"):
-        file.write_bytes(file.read_bytes()[:30])
-    assert run(copy) == ["5.0", "0", "1"]
-    assert run(copy) == ["5.0", "1", "0"]
 
 
 def test_data_files_of_another_entry_are_not_used(tmp_path, monkeypatch):
@@ -194,10 +178,9 @@ def test_data_files_of_another_entry_are_not_used(tmp_path, monkeypatch):
     assert new.load("other key") is None
 
 
-def test_read_only_everywhere_still_runs(copy):
-    # A file in the place of each cache folder refuses root too; so does HOME.
+def test_where_the_package_cannot_be_written_the_users_cache_folder_is_used_or_none(copy):
+    # A file in the place of each cache folder refuses root too; so does HOME at first.
     for folder in {path.parent for path in (copy / "streamsvm").rglob("*.py")}:
-        shutil.rmtree(folder / "__pycache__", ignore_errors=True)
         (folder / "__pycache__").write_text("")
     home = copy / "home"
     home.write_text("")
@@ -205,22 +188,12 @@ def test_read_only_everywhere_still_runs(copy):
     for _ in range(2):
         assert run(copy, PUT.format(slot=31), **environment) == ["put", "0"]
     assert not list(copy.rglob("*.nb[ic]"))
-
-
-def test_users_cache_folder_is_used_when_the_package_cannot_be_written(copy):
-    for folder in [copy / "streamsvm", *(copy / "streamsvm").iterdir()]:
-        if folder.is_dir():
-            (folder / "__pycache__").write_text("")
-    home = copy / "home"
+    home.unlink()
     home.mkdir()
-    environment = {
-        "HOME": str(home),
-        "XDG_CACHE_HOME": str(home / "cache"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    assert run(copy, PUT.format(slot=31), **environment) == ["put", "0"]
-    assert list(home.rglob("*.nbi"))
-    assert run(copy, PUT.format(slot=31), **environment) == ["put", "1"]
+    environment["XDG_CACHE_HOME"] += "/cache"
+    for n_hits in "01":
+        assert run(copy, PUT.format(slot=31), **environment) == ["put", n_hits]
+        assert list(home.rglob("*.nbi"))
 
 
 def test_an_edited_kernel_of_a_user_is_compiled_again(copy):
@@ -242,10 +215,10 @@ def test_an_edited_kernel_of_a_user_is_compiled_again(copy):
     assert run(copy, "import mine\n" + PROGRAM) == ["5.0", "1", "0"]
 
 
-def test_without_the_compiler_the_model_is_the_same():
+def test_without_the_compiler_the_models_are_the_same():
     program = """
 import numpy as np
-from streamsvm import IncrementalSVMClassifier, LASVMClassifier
+from streamsvm import IncrementalSVMClassifier, LASVMClassifier, SGDQNClassifier, SVMSGDClassifier
 rng = np.random.default_rng(0)
 x = rng.normal(size=(60, 2)).astype(np.float32)
 model = LASVMClassifier(C=1.0)
@@ -254,9 +227,18 @@ model.finish()
 exact = IncrementalSVMClassifier(window=25)
 exact.learn_many(x, x[:, 0] * x[:, 1] > 0)
 print(round(model.dual, 3), model.n_support_vectors, round(exact.dual, 6))
+# Linear ones of events, dense and sparse, with zeros in them.
+for cls in (SVMSGDClassifier, SGDQNClassifier):
+    for sparse in (False, True):
+        model = cls(sparse=sparse)
+        for i in range(20):
+            x = {"a": i % 3 - 1.0, "b": 0.0, f"c{i % 7}": 1.0}
+            model.predict_one(x)
+            model.learn_one(x, i % 2 == 0)
+        print(*(round(w, 9) for w in model.weights.values()), round(model.intercept, 9))
 """
     plain = run(ROOT, program, NUMBA_DISABLE_JIT="1")
-    assert plain == run(ROOT, program)
+    assert len(plain) == 3 + 4 * 10 and plain == run(ROOT, program)
 
 
 @pytest.mark.slow
@@ -285,20 +267,3 @@ print(model.dual, dispatchers.InnerDispatcher is None)
 
 def test_inner_functions_work_with_this_version_of_numba():
     assert dispatchers._do_inner_functions_work()
-
-
-def test_without_the_compiler_events_make_the_same_linear_model():
-    """Dense and sparse ones, with zeros in them."""
-    program = """
-from streamsvm import SGDQNClassifier, SVMSGDClassifier
-for cls in (SVMSGDClassifier, SGDQNClassifier):
-    for sparse in (False, True):
-        model = cls(sparse=sparse)
-        for i in range(20):
-            x = {"a": i % 3 - 1.0, "b": 0.0, f"c{i % 7}": 1.0}
-            model.predict_one(x)
-            model.learn_one(x, i % 2 == 0)
-        print(*(round(w, 9) for w in model.weights.values()), round(model.intercept, 9))
-"""
-    plain = run(ROOT, program, NUMBA_DISABLE_JIT="1")
-    assert len(plain) == 4 * 10 and plain == run(ROOT, program)

@@ -245,34 +245,32 @@ def test_two_processes_compile_once(folder):
     assert run(folder, COUNTED)[0] == ["4.0", "0", "False"]
 
 
-def test_it_is_said_once_that_code_is_compiled(folder):
-    told = "import logging; logging.basicConfig()\n" + COUNTED
-    out, error = run(folder, told)
-    assert out == ["4.0", "2", "True"]
-    assert error.count("\n") == 1 and "streamsvm warm" in error
-    assert f"kept in {folder / '__pycache__'}" in error
-    assert run(folder, told)[1] == ""
+TO_LOGGING = "import logging; logging.basicConfig()\n"
+SILENT = "import logging\nfrom streamsvm import _compiling\n_compiling.SILENT_SECONDS = {}\n"
+ERRORS = "logging.getLogger('streamsvm').setLevel('ERROR')\n"
+WATCHED = "_compiling.watchers.append(lambda name: None)\nprint("
+LINE = "streamsvm: compiling for this machine: it happens once"
 
 
 @pytest.mark.parametrize(
-    ("seconds", "level", "n_lines"), [(0.0, "WARNING", 1), (0.0, "ERROR", 0), (600.0, "WARNING", 0)]
+    ("program", "line"),
+    [
+        (TO_LOGGING + COUNTED, "streamsvm warm"),
+        (TO_LOGGING + COUNTED.replace("print(", WATCHED), None),
+        (SILENT.format(0.0) + COUNTED, LINE),
+        (SILENT.format(0.0) + ERRORS + COUNTED, None),
+        (SILENT.format(600.0) + COUNTED, None),
+    ],
+    ids=["logged", "watched", "after some seconds", "errors only", "before"],
 )
-def test_a_line_after_some_seconds_where_logging_is_not_set_up(folder, seconds, level, n_lines):
-    program = (
-        "import logging, time\nfrom streamsvm import _compiling\n"
-        f"_compiling.SILENT_SECONDS = {seconds}\n"
-        f"logging.getLogger('streamsvm').setLevel('{level}')\n"
-    ) + COUNTED
+def test_it_is_said_in_one_line_that_code_is_compiled(folder, program, line):
     out, error = run(folder, program)
-    assert out == ["4.0", "2", "True"] and error.count("\n") == n_lines
-    assert error.startswith("streamsvm: compiling for this machine: it happens once" * n_lines)
-
-
-def test_nothing_is_said_where_somebody_watches(folder):
-    told = "import logging; logging.basicConfig()\n" + COUNTED
-    watched = told.replace("print(", "_compiling.watchers.append(lambda name: None)\nprint(")
-    out, error = run(folder, watched)
-    assert out == ["4.0", "2", "True"] and error == ""
+    assert out == ["4.0", "2", "True"]
+    assert error.count("\n") == (line is not None) and (line or "") in error
+    assert line != LINE or error.startswith(LINE)
+    if TO_LOGGING in program and line:
+        assert f"kept in {folder / '__pycache__'}" in error
+        assert run(folder, program)[1] == ""
 
 
 def test_a_killed_owner_blocks_nobody(folder):
@@ -317,15 +315,11 @@ def test_a_lock_can_be_acquired_twice_and_is_free_at_last(lock):
     other.release()
 
 
-def test_a_lock_that_cannot_be_made_does_not_hinder(lock):
+def test_locks_that_cannot_be_made_and_systems_without_do_not_hinder(lock, monkeypatch):
     lock._path.parent.write_text("a file in the place of the folder")
-    lock.acquire()
-    lock.release()
-    assert lock.depth == 0
-
-
-def test_systems_without_locks_go_on(lock, monkeypatch):
-    monkeypatch.setattr(_compiling, "fcntl", None)
-    lock.acquire()
-    lock.release()
-    assert not lock._path.exists()
+    for fcntl in (_compiling.fcntl, None):
+        monkeypatch.setattr(_compiling, "fcntl", fcntl)
+        lock.acquire()
+        lock.release()
+        assert lock.depth == 0 and not lock._path.exists()
+        lock._path.parent.unlink(missing_ok=True)

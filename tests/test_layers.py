@@ -38,17 +38,31 @@ USERS_OF_STRUCTURED = {
 }
 OF_COMPILED = {"_compile", "errors", "solvers", "structured", "support"}
 UNPICKLERS = {"pickle", "cPickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
-OF_NAMED_TUPLES = {"_asdict", "_fields", "_make", "_replace"}
-OF_RIVER_AND_CTYPES = {"_get_params", "_unit_test_params", "_handle", "_name"}
+# Of named tuples, of River, and of ctypes.
+PRIVATE_OF_OTHERS = {"_asdict", "_fields", "_make", "_replace"}
+PRIVATE_OF_OTHERS |= {"_get_params", "_unit_test_params", "_handle", "_name"}
+
+
+TREES = {path: ast.parse(path.read_text()) for path in [*SOURCES, *CONNECTORS]}
+MODULES = {
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): tree
+    for path, tree in TREES.items()
+}
+
+
+def nodes_of(tree, *kinds):
+    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+def froms(tree):
+    """Return (module, name) of all that is imported from a module."""
+    return [(n.module, alias.name) for n in nodes_of(tree, ast.ImportFrom) for alias in n.names]
 
 
 def imports(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-            yield node.module
+    """Return the modules, and names of modules, that a file imports."""
+    found = {alias.name for node in nodes_of(TREES[path], ast.Import) for alias in node.names}
+    return found.union(*({of, f"{of}.{name}"} for of, name in froms(TREES[path])))
 
 
 def part_of(path):
@@ -93,7 +107,7 @@ def test_models_know_rows_of_numbers_only():
         "streamsvm.selection.candidates",
     }
     for path in (ROOT / "streamsvm" / "models").rglob("*.py"):
-        modules = {name for name, _ in _froms(ast.parse(path.read_text()))}
+        modules = {name for name, _ in froms(TREES[path])}
         used = {name for name in modules if name.partition(".")[0] in ("streamsvm", "river")}
         wrong = {
             n for n in used - {"streamsvm"} if not any(f"{n}.".startswith(f"{m}.") for m in may)
@@ -105,8 +119,8 @@ def test_models_know_rows_of_numbers_only():
 def test_structured_learning_is_in_one_place():
     """Others use what its package gives, in few files; it uses what all learners share."""
     users = set()
-    for module, tree in TREES.items():
-        names = {name for name, _ in _froms(tree)}
+    for module, tree in MODULES.items():
+        names = {name for name, _ in froms(tree)}
         if module.startswith("streamsvm.structured."):
             of_learners = [n for n in names if n.startswith("streamsvm.learners")]
             # Not of one family of learners.
@@ -130,12 +144,11 @@ def test_every_part_has_a_layer():
 
 def test_imports_are_absolute():
     # `imports` reads names from the top; a relative import would slip through.
-    for path in [*SOURCES, *CONNECTORS]:
-        for node in ast.walk(ast.parse(path.read_text())):
-            assert not (isinstance(node, ast.ImportFrom) and node.level), path.name
-            called = node.func if isinstance(node, ast.Call) else None
-            name = getattr(called, "id", getattr(called, "attr", ""))
-            assert name not in ("__import__", "import_module"), path.name
+    for path in TREES:
+        assert not any(node.level for node in nodes_of(TREES[path], ast.ImportFrom)), path.name
+        calls = [ast.unparse(node.func) for node in nodes_of(TREES[path], ast.Call)]
+        wrong = [name for name in calls if name.endswith(("__import__", "import_module"))]
+        assert not wrong, path.name
 
 
 def test_connectors_know_nothing_of_streamsvm():
@@ -152,7 +165,7 @@ def test_one_package_says_how_to_compile():
 
 
 def test_no_file_unpickles():
-    for path in [*SOURCES, *CONNECTORS]:
+    for path in TREES:
         text = path.read_text()
         assert not {name.partition(".")[0] for name in imports(path)} & UNPICKLERS, path.name
         assert not re.search(r"pickle\.loads?\(|allow_pickle=True", text), path.name
@@ -162,7 +175,7 @@ def test_no_private_attribute_of_another_object_is_used():
     # numba's dispatchers, and the state of River's transformers, have no public names;
     # Quix Streams tells a step nothing of its partition.
     may = {"_compile", "river_parts.py", "standing.py"}
-    for path in [*SOURCES, *CONNECTORS]:
+    for path in TREES:
         assert {path.name, path.parent.name} & may or not list(_private_of_others(path)), path.name
 
 
@@ -182,13 +195,14 @@ def test_a_public_learner_has_at_most_three_classes_of_ours_above_it():
 
 def test_methods_stand_in_their_classes():
     """No class attribute is a function of another module; `of_dual` and the like decorate."""
-    functions = {f"{module}.{name}" for module, tree in TREES.items() for name in _functions(tree)}
+    functions = {
+        f"{module}.{name}" for module, tree in MODULES.items() for name in _functions(tree)
+    }
     assert len(functions) > 1000
     found = [
         f"{module}.{cls.name}: {name}"
-        for module, tree in TREES.items()
-        for cls in ast.walk(tree)
-        if isinstance(cls, ast.ClassDef)
+        for module, tree in MODULES.items()
+        for cls in nodes_of(tree, ast.ClassDef)
         for name in _assigned_in(cls, _origins(tree)) & functions
     ]
     assert not found
@@ -196,7 +210,9 @@ def test_methods_stand_in_their_classes():
 
 def test_learners_and_models_say_what_they_take():
     """Few annotations are `Any`, and few attributes are asked for by name, of others' objects."""
-    trees = [TREES[m] for m in TREES if m.startswith(("streamsvm.learners", "streamsvm.models"))]
+    trees = [
+        MODULES[m] for m in MODULES if m.startswith(("streamsvm.learners", "streamsvm.models"))
+    ]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     given = [getattr(node, name, None) for node in nodes for name in ("annotation", "returns")]
     parts = [part for one in given if one is not None for part in ast.walk(one)]
@@ -208,17 +224,19 @@ def test_learners_and_models_say_what_they_take():
 
 def test_what_runs_ask_for_is_written():
     """Few attributes are asked for by name, and of wrappers only their adapters are known."""
-    trees = {m: t for m, t in TREES.items() if m.startswith(("streamsvm.run", "streamsvm.monitor"))}
+    trees = {
+        m: t for m, t in MODULES.items() if m.startswith(("streamsvm.run", "streamsvm.monitor"))
+    }
     nodes = [node for tree in trees.values() for node in ast.walk(tree)]
     called = [getattr(node.func, "id", "") for node in nodes if isinstance(node, ast.Call)]
     assert len(called) > 3000 and sum(name in ("getattr", "hasattr") for name in called) <= 69
-    users = [m for m, t in TREES.items() for _, name in _froms(t) if name.endswith("Adapter")]
+    users = [m for m, t in MODULES.items() for _, name in froms(t) if name.endswith("Adapter")]
     assert not users
 
 
 def test_no_circles():
     """Imports for types count, too."""
-    left = {module: _imported(module) for module in TREES if module != "streamsvm"}
+    left = {module: _imported(module) for module in MODULES if module != "streamsvm"}
     n = len(left) + 1
     while len(left) < n:
         n, used = len(left), set().union(*left.values())
@@ -228,21 +246,8 @@ def test_no_circles():
 
 
 def _imported(module):
-    names = _froms(TREES[module])
-    return {name if (name := f"{of}.{one}") in TREES else of for of, one in names} - {module}
-
-
-def _froms(tree):
-    """Return (module, name) of all that is imported from a module."""
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
-    return [(node.module, alias.name) for node in found for alias in node.names]
-
-
-def _module_of(path):
-    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-
-
-TREES = {_module_of(path): ast.parse(path.read_text()) for path in [*SOURCES, *CONNECTORS]}
+    names = froms(MODULES[module])
+    return {name if (name := f"{of}.{one}") in MODULES else of for of, one in names} - {module}
 
 
 def _functions(tree):
@@ -253,8 +258,7 @@ def _origins(tree):
     """Return the full name of each name that a module imports."""
     return {
         alias.asname or alias.name.partition(".")[0]: f"{of}{alias.name}"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import | ast.ImportFrom)
+        for node in nodes_of(tree, ast.Import, ast.ImportFrom)
         for of in [f"{node.module}." if isinstance(node, ast.ImportFrom) else ""]
         for alias in node.names
     }
@@ -278,20 +282,10 @@ def _parts_of(value):
 
 def _private_of_others(path):
     """Yield ``other._name`` in a file, but for modules, own classes, and what others call so."""
-    tree = ast.parse(path.read_text())
-    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
-    own |= {
-        name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in _names(node)
-    }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and re.match(r"_(?!_)", node.attr):
-            owner = ast.unparse(node.value)
-            if (
-                owner not in {"self", "cls", "super()", *own}
-                and node.attr not in OF_NAMED_TUPLES | OF_RIVER_AND_CTYPES
-            ):
-                yield f"{owner}.{node.attr}"
-
-
-def _names(node):
-    return [(alias.asname or alias.name).partition(".")[0] for alias in node.names]
+    own = {"self", "cls", "super()", *(n.name for n in nodes_of(TREES[path], ast.ClassDef))}
+    aliases = [alias for node in nodes_of(TREES[path], ast.Import) for alias in node.names]
+    own |= {(alias.asname or alias.name).partition(".")[0] for alias in aliases}
+    for node in nodes_of(TREES[path], ast.Attribute):
+        is_private = re.match(r"_(?!_)", node.attr) and node.attr not in PRIVATE_OF_OTHERS
+        if is_private and (owner := ast.unparse(node.value)) not in own:
+            yield f"{owner}.{node.attr}"

@@ -6,21 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
 import streamsvm
 from streamsvm import _public, _public_runs
 from tests.interruptions import needs_ctrl_c
+from tests.programs import ROOT, python
 from tests.slow import slow_but
-
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(streamsvm.__file__).parents[1])}
-
-
-def python(*arguments):
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)
 
 
 def test_all_names_are_there():
@@ -57,7 +50,7 @@ def test_whatever_is_imported_first_all_learners_are_registered(first, tmp_path,
     kernel = ["huller", "incremental", "kernel_pa", "kernel_pegasos", "kernel_perceptron"]
     sequences = ["sequence_larank", "sequence_pa", "sequence_perceptron"]
     others = ["larank", "lasvm", "ospas", "sbp", *sequences, "sgd", "sgdqn", "tracking"]
-    assert done.stdout.split() == ["adaptive", "ambiguous", "concepts", *kernel, *others]
+    assert done.split() == ["adaptive", "ambiguous", "concepts", *kernel, *others]
 
 
 @pytest.mark.parametrize("option", ["--version", "--help"])
@@ -67,7 +60,7 @@ def test_the_command_answers_before_the_compiler_is_imported(option):
         "atexit.register(lambda: print(sorted({'numba', 'river', 'numpy'} & {*sys.modules})))\n"
         f"from streamsvm.__main__ import main\nmain(['{option}'])"
     )
-    assert python("-c", code).stdout.endswith("[]\n")
+    assert python("-c", code).endswith("[]\n")
 
 
 @needs_ctrl_c
@@ -76,7 +69,8 @@ def test_an_interruption_of_the_imports_is_one_line():
     for _ in range(8):
         process = subprocess.Popen(
             [sys.executable, "-c", _ANNOUNCED, "replay", "no.parquet", "--target", "y"],
-            env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert process.stdout.readline() == "ready\n"
         # Not at once: `main` is called after the announcement.

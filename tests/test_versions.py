@@ -1,16 +1,11 @@
 """How often each function is compiled: once for each store, and for each bound of a solver."""
 
 import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from streamsvm import _compile
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests.programs import python
 
 PROGRAM = """
 import json, random, warnings
@@ -53,16 +48,9 @@ print(json.dumps({
 @pytest.mark.slow("all learners")
 @pytest.mark.skipif(not _compile.JIT, reason="nothing is compiled")
 def test_functions_are_compiled_once_for_each_store_and_bound(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM],
-        # What is compiled, not what a cache has.
-        env=os.environ | {"PYTHONPATH": str(ROOT), "NUMBA_CACHE_DIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    versions = json.loads(done.stdout.splitlines()[-1])
+    # What is compiled, not what a cache has.
+    printed = python("-c", PROGRAM, seconds=None, NUMBA_CACHE_DIR=str(tmp_path))
+    versions = json.loads(printed.splitlines()[-1])
     # Of one event and of a block of kernel values: by store, bound, and what stands for the kernel.
     most = {"_margins_at": 40, "_learn_at": 40, "fill_block": 24}
     # By store and bound, and where it is called by compiled code and by Python.

@@ -43,6 +43,10 @@ def test_seconds_are_the_processors_but_of_threads():
     assert measure.summary(runs, of_threads=True)["seconds"] == 8.5
 
 
+def toy(*systems, **more):
+    return Scenario("toy", "a toy", lambda: None, dict.fromkeys(systems, lambda _: {}), **more)
+
+
 def test_what_takes_long_runs_once(monkeypatch):
     turns, now = [], iter([0.0, 61.0, 70.0, 71.0, 80.0, 81.0])
     monkeypatch.setattr(measure.time, "perf_counter", lambda: next(now))
@@ -51,10 +55,7 @@ def test_what_takes_long_runs_once(monkeypatch):
         turns.append(system)
         return {"seconds": 1.0, "peak_mb": 1.0}
 
-    scenario = Scenario(
-        "toy", "a toy", lambda: None, dict.fromkeys(("long", "short"), lambda _: {})
-    )
-    measure.measure(scenario, 2, False, 1.0, run)
+    measure.measure(toy("long", "short"), 2, False, 1.0, run)
     assert turns == ["long", "short", "short"]
 
 
@@ -69,23 +70,14 @@ def test_ratios_and_what_is_absent():
         done = turns.count(system) - 1
         return {"seconds": seconds[done], "error": 5.0, "peak_mb": 100.0 + done}
 
-    scenario = Scenario(
-        "toy",
-        "a toy",
-        lambda: None,
-        dict.fromkeys(("ours", "peer", "missing", "patient"), lambda _: {}),
-        slow=("patient",),
-        elsewhere={"original": (20.0, 4.0)},
-    )
+    more = {"slow": ("patient",), "elsewhere": {"original": (20.0, 4.0)}}
+    scenario = toy("ours", "peer", "missing", "patient", **more)
     results = measure.measure(scenario, 3, False, 1.0, run)
     # In turns; what is absent or slow is not tried again.
     assert turns == ["ours", "peer", "missing", "ours", "peer", "ours", "peer"]
     assert results["ours"]["seconds"] == 2.0
-    assert results["peer"] | {
-        "ratio": 4.5,
-        "ratio_low": 8 / 3,
-        "ratio_high": 10.0,
-    } == pytest.approx(results["peer"])
+    ratios = {"ratio": 4.5, "ratio_low": 8 / 3, "ratio_high": 10.0}
+    assert results["peer"] | ratios == pytest.approx(results["peer"])
     assert results["missing"]["absent"] == "pip install it"
     assert "slow" in results["patient"]["absent"]
     assert results["original"]["elsewhere"] is True

@@ -13,9 +13,9 @@ import pytest
 
 from benchmarks.golden.problems import FOLDER
 from streamsvm.cli.main import main
+from tests.programs import ROOT, python
 from tests.slow import slow_but
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted({*(ROOT / "examples").glob("*.py")} - {ROOT / "examples" / "mock_broker.py"})
 FIRST = [path for path in EXAMPLES if path.stem in ("custom_kernel", "river_pipeline")]
 
@@ -25,20 +25,8 @@ def test_example_runs(path, tmp_path):
     needs_spark = "import SparkSession" in path.read_text()
     if needs_spark and not (shutil.which("java") and importlib.util.find_spec("pyspark")):
         pytest.skip("pyspark, or the Java that it needs, is not installed")
-    done = subprocess.run(
-        [sys.executable, str(path)],
-        cwd=tmp_path,
-        env={
-            "PYTHONPATH": str(ROOT),
-            "PATH": os.environ["PATH"] if needs_spark else "",
-            "HOME": str(tmp_path),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    home = {"PATH": os.environ["PATH"] if needs_spark else "", "HOME": str(tmp_path)}
+    assert python(path, folder=tmp_path, seconds=None, **home).strip()
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """The scripts that redo the papers' figures, on small generated files of the same shape."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,11 +8,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.programs import python
+
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "papers"
-SCRIPTS = sorted(FOLDER.glob("figure*.py"))
-THESIS = sorted([*FOLDER.glob("sbp_*.py"), *FOLDER.glob("thesis_*.py")])
+SCRIPTS = [
+    path for kind in ("figure", "sbp_", "thesis_") for path in sorted(FOLDER.glob(f"{kind}*.py"))
+]
 WITH_LIBSVM = ("4_1", "4_11", "4_16", "4_3", "4_9", "5_2", "sbp_figures")
 PLOTS = {
+    **{f"figure{i}": [f"figure{i}"] for i in (2, 3, 4, 5, 6)},
     "sbp_figures": [f"sbp_figure_{i}_{name}" for i in (2, 3) for name in ("adult", "mnist")],
     "thesis_curriculum": [
         f"thesis_curriculum_{system}_{figure}"
@@ -94,37 +96,18 @@ def write_more(folder, rng):
         pq.write_table(pa.table(columns), folder / f"reuters_moneyfx_{part}.parquet")
 
 
-def test_all_figures_are_there():
-    assert [script.stem for script in SCRIPTS] == [f"figure{i}" for i in (2, 3, 4, 5, 6)]
+def test_all_scripts_are_there():
+    assert [script.stem for script in SCRIPTS] == list(PLOTS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_a_figure_is_made(script, data, tmp_path):
-    command = [sys.executable, str(script), "--data", str(data), "--out", str(tmp_path)]
-    done = subprocess.run(
-        [*command, "--limit", "80", "--runs", "2"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    lines = (tmp_path / f"{script.stem}.md").read_text().splitlines()
-    assert done.stdout.splitlines() == lines and len(lines) >= 4
-    assert len({line.count("|") for line in lines}) == 1 and not re.search(r"\bnan\b", done.stdout)
-    assert (tmp_path / f"{script.stem}.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_all_scripts_of_the_thesis_are_there():
-    assert [script.stem for script in THESIS] == list(PLOTS)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("script", THESIS, ids=lambda path: path.stem)
-def test_a_table_or_figure_of_the_thesis_is_made(script, data, tmp_path):
-    command = [sys.executable, str(script), "--data", str(data), "--out", str(tmp_path)]
-    command += ["--limit", "80"] + ["--libsvm"] * script.stem.endswith(WITH_LIBSVM)
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+def test_tables_and_figures_are_made(script, data, tmp_path):
+    options = ["--runs", 2] if script.stem.startswith("figure") else []
+    options += ["--libsvm"] if script.stem.endswith(WITH_LIBSVM) else []
+    printed = python(script, "--data", data, "--out", tmp_path, "--limit", 80, *options)
     tables = [path.read_text() for path in sorted(tmp_path.glob("*.md"))]
-    assert done.stdout == "\n".join(tables) and not re.search(r"\bnan\b", done.stdout)
+    assert tables and printed == "\n".join(tables) and not re.search(r"\bnan\b", printed)
     for table in tables:
         lines = table.splitlines()
         assert len(lines) >= 4 and len({line.count("|") for line in lines}) == 1
@@ -150,14 +133,10 @@ def digits(tmp_path_factory):
 @pytest.mark.parametrize("selection", ["margin", "active"])
 def test_deformed_digits_are_learnt(selection, digits, tmp_path):
     script = FOLDER / "deformed_digits.py"
-    command = [sys.executable, str(script), "--data", str(digits), "--out", str(tmp_path)]
-    command += ["--limit", "700", "--selection", selection, "--cache-mb", "10"]
-    done = subprocess.run(
-        [*command, "--validate", "50"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
+    options = ["--limit", 700, "--selection", selection, "--cache-mb", 10, "--validate", 50]
+    printed = python(script, "--data", digits, "--out", tmp_path, *options)
     table = (tmp_path / f"deformed_digits_{selection}.md").read_text()
-    assert done.stdout == table
+    assert printed == table
     seen, learnt, vectors, error, *_ = table.splitlines()[-1].strip("| ").split(" | ")
     # An epoch has 150 digits.
     assert seen == "750, finished" and 0 < int(vectors) <= int(learnt) < 750 and float(error) < 10

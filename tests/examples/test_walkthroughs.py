@@ -1,15 +1,12 @@
 """The walk-throughs, each in a process of its own; three of them need optional data."""
 
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from benchmarks.golden.problems import FOLDER
+from tests.programs import ROOT, python
 
-ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = sorted((ROOT / "examples" / "walkthroughs").glob("*.py"))
 GALLERY = ROOT / "docs" / "gallery.md"
 
@@ -18,18 +15,11 @@ def run(name, folder, *arguments):
     """Run a script in an empty folder; return what it printed."""
     pytest.importorskip("matplotlib", reason="pip install matplotlib")
     script = ROOT / "examples" / "walkthroughs" / f"{name}.py"
-    done = subprocess.run(
-        [sys.executable, str(script), *arguments],
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(folder), "MPLBACKEND": "Agg"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) <= 8
+    home = {"PATH": "", "HOME": str(folder), "MPLBACKEND": "Agg"}
+    printed = python(script, *arguments, folder=folder, seconds=None, **home)
+    assert len(printed.splitlines()) <= 8
     assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    return done.stdout
+    return printed
 
 
 def data(name):

@@ -14,6 +14,7 @@ from connectors import ArrowSource, MemorySource, ParquetSource, one_hot
 from streamsvm import AdaptiveSVMClassifier, LASVMClassifier, StandardScaler, SVMSGDClassifier
 from streamsvm.errors import FeatureError, ParameterError
 from streamsvm.features.absent import zeros_in_words
+from streamsvm.features.batches import matrix_of
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.checkpoint import Checkpoint
 from streamsvm.run.late_labels import LateLabels
@@ -98,20 +99,49 @@ def pickled(model, cls):
     return from_file(content | {"class": cls.__name__}, {n: np.array(a) for n, a in arrays.items()})
 
 
+BY_NUMBER = {
+    "array": rows,
+    "array of singles": lambda events: rows(events).astype(np.float32),
+    "pandas by number": lambda events: pd.DataFrame(rows(events)),
+}
+FRAMES |= BY_NUMBER
+
+
 @pytest.mark.parametrize("container", sorted(FRAMES))
 @pytest.mark.parametrize("cls", CLASSES)
 def test_a_batch_is_its_events(cls, container):
-    events, labels = stream()
+    given, labels = stream()
+    events = given
+    if container in BY_NUMBER:
+        events = [dict(enumerate(row)) for row in rows(given).tolist()]
     one, many = learnt(cls(), events, labels), cls()
-    for start in (0, 3, 70):
-        part = slice(start, {0: 3, 3: 70, 70: 150}[start])
-        many.learn_many(FRAMES[container](events[part]), labels[part])
+    for start, stop in ((0, 3), (3, 70), (70, 150)):
+        batch = FRAMES[container](given[start:stop])
+        before = np.array(batch) if isinstance(batch, np.ndarray) else None
+        many.learn_many(batch, labels[start:stop])
+        assert before is None or np.array_equal(batch, before, equal_nan=True)
     assert many.feature_names == one.feature_names
     assert many.missing_values == one.missing_values
     for x in events[:20]:
         assert many.decision_function_one(x) == one.decision_function_one(x)
-    found = one.decision_function_many(FRAMES[container](events[:20]))
+    found = one.decision_function_many(FRAMES[container](given[:20]))
     assert found.tolist() == [one.decision_function_one(x) for x in events[:20]]
+
+
+@pytest.mark.parametrize("container", sorted(FRAMES.keys() - {*BY_NUMBER, "single"}))
+def test_a_batch_is_scaled_as_its_events(container):
+    events, _ = stream()
+    one, many, both = (StandardScaler() for _ in range(3))
+    expected = []
+    for x in events:
+        one.learn_one(x)
+        expected.append(one.transform_one(x))
+    for part in (events[:40], events[40:]):
+        many.learn_many(FRAMES[container](part))
+    scaled = both.learn_transform_many(matrix_of(FRAMES[container](events), both.schema))
+    for values, event in zip(scaled.values.tolist(), expected, strict=True):
+        assert {n: v for n, v in zip(scaled.names, values, strict=True) if v == v} == event
+    assert both.statistics == many.statistics == one.statistics and one.statistics["a"][0] < 150
 
 
 def test_columns_of_text_are_counted_as_their_events_are():
@@ -128,19 +158,6 @@ def test_columns_of_text_are_counted_as_their_events_are():
         assert many.feature_names == one.feature_names
         counts = (model.schema.missing.statistics[:, :6] for model in (many, one))
         np.testing.assert_array_equal(*counts)
-
-
-def test_an_array_is_its_events():
-    events, labels = stream()
-    x = rows(events)
-    one, many = LASVMClassifier(), LASVMClassifier()
-    for row, y in zip(x.tolist(), labels, strict=True):
-        one.learn_one(dict(enumerate(row)), y)
-    before = x.copy()
-    many.learn_many(x[:60], labels[:60])
-    many.learn_many(x[60:].astype(np.float32), labels[60:])
-    np.testing.assert_array_equal(x, before)
-    assert many.decision_function_many(x).tolist() == one.decision_function_many(x).tolist()
 
 
 @pytest.mark.parametrize("cls", CLASSES)
@@ -211,14 +228,6 @@ def test_a_run_counts_them_and_late_labels_give_the_same():
     learnt(late, *zip(*waiting, strict=True))
     assert late.missing_values == at_once.missing_values
     assert late.decision_function_one(events[3]) == at_once.decision_function_one(events[3])
-
-
-def test_behind_a_scaler_they_are_still_missing():
-    scaler = StandardScaler()
-    for x, _ in zip(*stream(), strict=True):
-        scaler.learn_one(x)
-    assert scaler.statistics["a"][0] < 150
-    assert set(scaler.transform_one({"a": None, "b": 1.0, "flag": math.nan})) == {"b"}
 
 
 def test_they_are_counted_beside_values_that_are_no_whole_numbers():

@@ -17,7 +17,7 @@ from streamsvm.features.frames import of_lists
 from streamsvm.features.schema import Schema
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.runner import Run
-from tests.learners.test_sparse import LEARNERS, N, events, learnt, text_like
+from tests.learners.test_sparse import LEARNERS, N, compiling, events, learnt, text_like
 from tests.slow import slow_but
 
 
@@ -27,18 +27,6 @@ def lists(x):
     places = pa.array([list(row) for row in rows], pa.list_(pa.int32()))
     values = pa.array([list(row.values()) for row in rows], pa.list_(pa.float32()))
     return pa.table({"indices": places, "values": values})
-
-
-def test_lists_are_rows():
-    x, y = text_like()
-    by_lists, by_matrix = LEARNERS["lasvm"](), LEARNERS["lasvm"]()
-    by_lists.learn_many(lists(x), y)
-    by_matrix.learn_many(sp.csr_array(x), y)
-    n = by_lists.n_support_vectors
-    assert n == by_matrix.n_support_vectors
-    np.testing.assert_array_equal(
-        by_lists.predict_many(lists(x)).to_pylist(), by_matrix.predict_many(sp.csr_array(x))
-    )
 
 
 def test_single_lists_are_read_where_they_are():
@@ -59,7 +47,7 @@ def test_single_lists_are_read_where_they_are():
     assert rows.columns.flags.writeable and rows.values.flags.writeable
 
 
-@pytest.mark.parametrize("name", slow_but(LEARNERS, "lasvm", "tracking"))
+@pytest.mark.parametrize("name", slow_but(LEARNERS, "lasvm", compiling=compiling))
 def test_rows_that_were_given_are_not_written(name):
     x, y = text_like()
     rows = sp.csr_array(x, dtype=np.float32)
@@ -122,12 +110,16 @@ def test_a_parquet_file_of_lists(tmp_path):
     x, y = text_like()
     table = lists(x).append_column("label", pa.array(y))
     pq.write_table(table, tmp_path / "rows.parquet", row_group_size=70)
-    model, direct = LEARNERS["lasvm"](), LEARNERS["lasvm"]()
+    model, by_lists, by_matrix = (LEARNERS["lasvm"]() for _ in range(3))
     with ParquetSource(tmp_path / "rows.parquet", "label") as source:
         report = Run(source, StandardScaler() | model).execute()
-    direct.learn_many(lists(x), y)
+    by_lists.learn_many(lists(x), y)
+    by_matrix.learn_many(sp.csr_array(x), y)
     assert report.learnt == N and not report.bad
-    assert model.n_support_vectors == direct.n_support_vectors
+    predicted = by_matrix.predict_many(sp.csr_array(x)).tolist()
+    for other in (model, by_lists):
+        assert other.n_support_vectors == by_matrix.n_support_vectors
+        assert other.predict_many(lists(x)).to_pylist() == predicted
     with ParquetSource(tmp_path / "rows.parquet", "label") as source:
         given = [(event.x, event.y) for event in source.events()]
     assert given[7][0] == list(events(x))[7]

@@ -1,4 +1,4 @@
-"""LASVM against LIBSVM and the papers: one epoch and finishing; the optimum after some epochs.
+"""LASVM against LIBSVM and the papers: one epoch; the optimum after some; examples by choice.
 
 ``python -m benchmarks.golden.figures`` prints the figures.
 """
@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 from benchmarks.golden import problems
 from benchmarks.golden.figures import one_epoch
 from streamsvm import LASVMClassifier
+from streamsvm.selection import Active, AutoActive, Gradient, Selection
 from tests.slow import slow, slow_but
 
 
@@ -72,3 +73,26 @@ def test_optimum_is_libsvms(problem, epochs: int) -> None:
     assert model.dual == pytest.approx(dual, rel=1e-4)
     agree = np.mean(model.predict_many(x_test) == svc.predict(x_test.astype(float)))
     assert agree >= 0.999
+
+
+@pytest.mark.parametrize("rule", [Active(), AutoActive(), Gradient()], ids=lambda rule: rule.name)
+def test_a_fifth_of_the_support_vectors(rule: Selection) -> None:
+    """Choosing examples on Adult (thesis, figures 4.11 and 4.12)."""
+    libsvm = GOLDEN["adult_100"].error
+    problem = problems.adult_100()
+    model = LASVMClassifier(problem.kernel, C=problem.C, reserve=0, selection=rule)
+    at = 0
+    while model.n_examples < 2500:
+        rows = (at + np.arange(250)) % len(problem.y)
+        at += 250
+        model.learn_many(problem.x[rows], problem.y[rows], ids=rows + 1)
+    model.finish()
+    error = 100 * np.mean(np.array(model.predict_many(problem.x_test)) != problem.y_test)
+    # Rounding decides which examples are learnt. With gamma changed by some parts in a million the
+    # errors were 19.6 to 30.3 (gradient; 19.2 on a Xeon), 15.4 to 16.3 (active), 15.1 to 15.7.
+    if rule.name == "gradient":
+        # It learns the wrong labels, as published.
+        assert error > libsvm + 3.0
+        return
+    assert error < libsvm + 2.0
+    assert model.n_support_vectors < 2300

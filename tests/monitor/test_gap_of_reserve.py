@@ -34,15 +34,7 @@ def test_the_interval_covers_and_is_narrower(reserve, n_of_reserve, narrower):
     classes = np.array([model.targets.number_of(label) for label in y])
     margins = model.margins_of(x)
     numbers = np.arange(1, N + 1)
-    is_out = ~np.isin(numbers, model.kept_numbers())
     truth = (0.5 * model.squared_norm - model.dual + loss(classes, margins)) / N
-    if n_of_reserve > N and reserve is None:
-        # All examples are kept or in the reserve: the gap is known.
-        sample = ReservoirSample(100, None, 0)
-        sample.offer(x, classes, np.ones(N), numbers)
-        found = gap.measured(model, sample, 100, 0, random.Random(0), n_of_reserve)
-        assert found["gap_low"] == found["gap_high"] == pytest.approx(truth, rel=1e-3)
-        assert is_out.any() and found["kept_gap"] < found["gap"]
     covered, widths = 0, []
     for seed in range(N_SEEDS):
         sample = ReservoirSample(100, None, seed)

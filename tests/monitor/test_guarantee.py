@@ -138,20 +138,11 @@ def test_the_bound_holds_at_every_moment(name, stream):
 
 
 def test_the_papers_bound_is_not_given_where_it_is_false():
-    # One example of weight 1000 and K = 1: the bound through the dual's increase is too low.
-    gaps, bounds = [], []
-    for seed in range(40):
-        rng = np.random.default_rng(seed)
-        x, y, w = plain(rng, 80)
-        w[0] = 1000.0
-        model, total = TrackingSVMClassifier(kernel=RBF, K=1, seed=seed), 0.0
-        for i in range(80):
-            model.learn_many(x[i : i + 1], [bool(y[i])], w=w[i : i + 1])
-            total += gap_of(model)
-        assert model.papers_certificate.value is None
-        gaps.append(total / 80)
-        bounds.append(model.looks.bound())
-    assert np.mean(np.array(gaps) <= bounds) >= 0.95
+    # One example of weight 1000: the bound through the dual's increase is too low.
+    x, y, w = one_heavy(np.random.default_rng(0), 60)
+    model = MODELS["K 1"](0)
+    model.learn_many(x, y.tolist(), w=w)
+    assert model.papers_certificate.value is None
 
 
 @pytest.mark.parametrize("most", [2.0**-0.5, 1.414213562373095, 2.0, 1e-100, 1e150])

@@ -1,7 +1,15 @@
-import numpy as np
-import pytest
+"""The sample of examples and the history of records: even and bounded."""
 
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamsvm.monitor import plots
+from streamsvm.monitor.history import History
 from streamsvm.monitor.sample import ReservoirSample
+from streamsvm.monitor.series import charts
 
 
 def offered(size, window, n, seed, batch=7):
@@ -15,26 +23,20 @@ def offered(size, window, n, seed, batch=7):
     return sample
 
 
-@pytest.mark.parametrize("n", [0, 5, 20, 300])
-def test_a_reservoir_is_uniform(n):
+@pytest.mark.parametrize(("window", "n"), [*((None, n) for n in (0, 5, 20, 300)), (100, 300)])
+def test_a_reservoir_is_uniform_over_all_or_the_last(window, n):
     counts = np.zeros(n)
     for seed in range(400):
-        sample = offered(20, None, n, seed)
-        assert len(sample.numbers) == min(n, 20) == len(set(sample.numbers.tolist()))
+        sample = offered(20, window, n, seed)
+        if window is None:
+            assert len(sample.numbers) == min(n, 20) == len(set(sample.numbers.tolist()))
+        else:
+            sample.forget_old()
         counts[sample.numbers - 1] += 1
-    share = min(1.0, 20 / max(n, 1))
+    about = np.arange(n) >= n - (window or n)
+    share = np.where(about, 20 / max(about.sum(), 20), 0.0)
     # Five standard deviations.
     assert (np.abs(counts / 400 - share) <= 5 * np.sqrt(share * (1 - share) / 400) + 1e-12).all()
-
-
-def test_a_window_is_uniform_over_its_last():
-    counts = np.zeros(300)
-    for seed in range(400):
-        sample = offered(20, 100, 300, seed)
-        sample.forget_old()
-        counts[sample.numbers - 1] += 1
-    assert not counts[:200].any()
-    assert (np.abs(counts[200:] / 400 - 0.2) < 5 * np.sqrt(0.2 * 0.8 / 400)).all()
 
 
 def test_a_window_is_bounded_without_being_asked():
@@ -66,3 +68,35 @@ def test_what_is_forgotten_leaves_the_sample(window, n):
     assert x.ravel().tolist() == left.numbers.tolist()
     assert not np.isin(gone, left.state()[1]["_numbers"]).any()
     assert len(left.without(left.numbers, None)) == 0
+
+
+@given(st.integers(2, 20), st.integers(0, 300))
+def test_records_are_evenly_spaced_and_bounded(most, n):
+    history = History(most)
+    for i in range(n):
+        history.add({"i": i})
+    kept = [history[k]["i"] for k in range(len(history))]
+    assert kept == list(range(0, n, history.kept_every)) and len(kept) <= most
+    assert history.kept_every == 1 or len(kept) >= most // 2
+
+
+def test_columns_have_types_and_nulls():
+    history = History()
+    history.add({"a": 1, "b": 0.5, "c": None, "d": "learning"})
+    history.add({"a": 2, "b": None, "c": None, "d": "learning", "e": 3})
+    table = history.to_arrow()
+    assert table.schema.types == [
+        pa.int64(), pa.float64(), pa.float64(), pa.string(), pa.int64(),
+    ]  # fmt: skip
+    assert table["e"].to_pylist() == [None, 3] and table["b"].to_pylist() == [0.5, None]
+    assert table.schema.metadata == {b"streamsvm.kept_every": b"1"}
+
+
+def test_of_two_equal_lines_of_a_plot_both_are_seen():
+    records = [{"rows": n, "accuracy": 0.8, "balanced_accuracy": 0.8} for n in (100, 200)]
+    drawn = plots._drawn(charts(None, [], records)["accuracy"])
+    first, second = drawn.axes[0].get_lines()
+    assert first.get_ydata().tolist() == second.get_ydata().tolist()
+    # The one above has gaps, through which a wider one is seen.
+    assert second.get_linestyle() == "--" and first.get_linestyle() == "-"
+    assert first.get_linewidth() > second.get_linewidth()

@@ -1,8 +1,6 @@
 """The monitor on real learners: what it counts, measures, refuses and shows."""
 
-import copy
 import json
-import pickle
 import time
 import urllib.error
 import urllib.request
@@ -31,6 +29,7 @@ from streamsvm.run.runner import Run
 from tests.learners.test_lasvm import events, rows
 from tests.slow import slow_but
 
+RBF = kernels.RBF(gamma=1.0)
 NAMES = {
     "n_examples", "n_support_vectors", "n_free", "n_bounded", "dual", "gap", "gap_kept",
     "gap_discarded", "gap_low", "gap_high", "gap_share", "kept_gap", "averaged_gap", "seen_gap",
@@ -49,6 +48,15 @@ def watched(model=None, **parameters):
     return TrackingMonitor(model or TrackingSVMClassifier(seed=1), **parameters)
 
 
+def served_by(monitor, **parameters):
+    """Return what a monitor serves to Prometheus."""
+    server = monitor.serve(0, **parameters)
+    try:
+        return urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics").read().decode()
+    finally:
+        server.close()
+
+
 def untimed(values):
     return {name: value for name, value in values.items() if name not in TIMES}
 
@@ -61,7 +69,8 @@ def data():
 def test_names_and_figures(data):
     x, y = data
     monitor = watched(every=100)
-    right = 0
+    right, before = 0, monitor.get()
+    assert before["n_examples"] == 0 and before["gap"] is None and before["accuracy"] is None
     for event, label in events(x, y):
         right += monitor.predict_one(event) == label
         monitor.learn_one(event, label)
@@ -129,6 +138,7 @@ def gap_of(model, x, y):
 def test_the_gap_of_lasvm_is_of_all_and_its_certificate_of_the_examples_kept(data):
     x, y = data
     monitor = watched(LASVMClassifier(), sample=1000)
+    assert monitor.get()["gap"] is None and "examples learnt" in monitor.report()
     monitor.learn_many(x, y)
     values = monitor.get()
     assert 0.0 < values["seen_gap"] < values["kept_certificate"]
@@ -186,22 +196,16 @@ def test_the_share_of_the_gap_is_at_most_one():
     assert share < 1e-6
 
 
-def test_a_window_is_about_its_last_examples(data):
+@pytest.mark.parametrize("is_rare", [False, True])
+def test_a_window_is_about_its_last_examples_and_older_ones_of_rare_classes(data, is_rare):
     x, y = data
-    model = LASVMClassifier(window=100)
-    monitor = watched(model, sample=1000)
-    monitor.learn_many(x, y)
-    assert monitor.get()["gap"] == pytest.approx(gap_of(model, x[600:], y[600:]), rel=1e-3)
-
-
-def test_the_gap_of_a_window_counts_older_examples_kept_of_rare_classes(data):
-    x, y = data[0], np.arange(700) % 150 == 0
+    y = np.arange(700) % 150 == 0 if is_rare else y
     model = LASVMClassifier(window=100)
     monitor = watched(model, sample=1000)
     monitor.learn_many(x, y)
     kept = model.kept_numbers() - 1
     about = np.union1d(kept, np.arange(600, 700))
-    assert y[kept[kept < 600]].all() and len(about) > 100
+    assert y[kept[kept < 600]].all() and (len(about) > 100) == is_rare
     assert monitor.get()["gap"] == pytest.approx(gap_of(model, x[about], y[about]), rel=1e-3)
 
 
@@ -227,25 +231,29 @@ def test_the_sample_has_the_numbers_of_classes():
 
 def test_metrics(data):
     x, y = data
-    several = [metrics.MCC(), metrics.ROCAUC(), utils.Rolling(metrics.Accuracy(), 50)]
-    monitor = watched(metrics=several, every=10**6)
-    own = [metrics.MCC(), metrics.ROCAUC(), utils.Rolling(metrics.Accuracy(), 50)]
-    twin = TrackingSVMClassifier(seed=1)
+
+    def several():
+        of_labels = [metrics.MCC(), metrics.BalancedAccuracy(), metrics.Accuracy()]
+        return [*of_labels[:2], utils.Rolling(of_labels[2], 50), metrics.ROCAUC()]
+
+    own, twin = several(), TrackingSVMClassifier(seed=1)
+    monitor = watched(metrics=several(), every=150)
+    assert monitor.get()["balanced_accuracy"] is None
     for event, label in events(x[:300], y[:300]):
         if (predicted := twin.predict_one(event)) is not None:
-            own[0].update(label, predicted)
-            own[2].update(label, predicted)
+            for metric in own[:3]:
+                metric.update(label, predicted)
+        own[3].update(label, twin.predict_proba_one(event))
         twin.learn_one(event, label)
         monitor.learn_one(event, label)
     values = monitor.get()
-    assert values["MCC"] == own[0].get() and values["RollingAccuracy"] == own[2].get()
-    own[1] = metrics.ROCAUC()
-    twin = TrackingSVMClassifier(seed=1)
-    for event, label in events(x[:300], y[:300]):
-        own[1].update(label, twin.predict_proba_one(event))
-        twin.learn_one(event, label)
+    names = ("MCC", "balanced_accuracy", "RollingAccuracy")
+    assert [values[name] for name in names] == pytest.approx([metric.get() for metric in own[:3]])
     # They differ in the first event of each class, whose label the monitor knows already.
-    assert values["ROCAUC"] == pytest.approx(own[1].get(), abs=0.01)
+    assert values["ROCAUC"] == pytest.approx(own[3].get(), abs=0.01)
+    assert values["balanced_accuracy"] == pytest.approx(values["BalancedAccuracy"])
+    assert values["balanced_accuracy"] != values["accuracy"]
+    assert not np.isnan(monitor.history.column("balanced_accuracy")[-1])
     both = watched(metrics=metrics.Accuracy() + metrics.F1())
     both.learn_many(x, y)
     assert both.get()["Accuracy"] == both.get()["accuracy"] and both.get()["F1"] > 0.5
@@ -295,10 +303,14 @@ def test_compiling_is_no_part_of_the_speed(monkeypatch, way):
         (None, {"every": 0}, "every=0: use a whole number of at least 1"),
         (None, {"sample": 1.5}, "sample=1.5"),
         (None, {"most": 1}, "most=1: use a whole number of at least 2"),
+        *((None, {"confidence": value}, "confidence=") for value in (0.0, 1.0, 1.5, "95 %")),
+        (None, {"metrics": "accuracy"}, "use River metrics"),
+        (None, {"metrics": metrics.ClassificationReport()}, "gives no number"),
     ],
 )
 def test_refused(model, parameters, words):
-    with pytest.raises(ParameterError, match=words):
+    error = TypeError if "metrics" in parameters else ParameterError
+    with pytest.raises(error, match=words):
         watched(model, **parameters)
 
 
@@ -310,20 +322,6 @@ def test_whole_numbers_of_numpy_are_kept_as_ints():
     assert kept == [150, 9, 99, 5, 7] and {type(number) for number in kept} == {int}
 
 
-def test_metrics_that_are_none():
-    with pytest.raises(TypeError, match="use River metrics"):
-        watched(metrics="accuracy")
-    with pytest.raises(TypeError, match="gives no number"):
-        watched(metrics=metrics.ClassificationReport())
-
-
-def test_before_any_example():
-    for model in (LASVMClassifier(), TrackingSVMClassifier()):
-        values = watched(model).get()
-        assert values["n_examples"] == 0 and values["gap"] is None and values["accuracy"] is None
-        assert "examples learnt" in watched(model).report()
-
-
 def test_the_history_is_thinned_and_says_so(data):
     x, y = data
     monitor = watched(every=10, most=20)
@@ -333,20 +331,6 @@ def test_the_history_is_thinned_and_says_so(data):
     steps = np.diff(monitor.history.column("n_examples"))
     assert (steps == 40).all()
     assert "one every 40 examples (thinned" in monitor.report()
-
-
-def test_copies_watch_their_own_model(data):
-    x, y = data
-    monitor = watched(every=50)
-    monitor.learn_many(x[:400], y[:400])
-    for twin in (copy.copy(monitor), copy.deepcopy(monitor), pickle.loads(pickle.dumps(monitor))):
-        assert twin.learner is not monitor.learner and monitor.learner.observer is monitor
-        twin.learn_many(x[400:], y[400:])
-        assert twin.get()["n_examples"] == 700 and monitor.get()["n_examples"] == 400
-    # A clone or a copy of the model alone is watched by nobody.
-    alone = pickle.loads(pickle.dumps(monitor.model))
-    alone.learn_many(x[400:], y[400:])
-    assert monitor.get()["n_examples"] == 400 and monitor.model.clone().observer is None
 
 
 def test_ways_out(data, tmp_path):
@@ -371,13 +355,25 @@ def test_ways_out(data, tmp_path):
         live.refresh()
 
 
-@pytest.mark.parametrize("learner", [SVMSGDClassifier(), SGDQNClassifier()], ids=repr)
-def test_a_learner_without_a_gap_has_a_plot_of_its_objective(data, learner, tmp_path):
+@pytest.mark.parametrize(
+    ("learner", "plots"),
+    [
+        (SVMSGDClassifier(), ["objective", "accuracy", "kappa"]),
+        (SGDQNClassifier(), ["objective", "accuracy", "kappa"]),
+        # The gap is of the vectors kept.
+        (LASVMClassifier(RBF, max_support_vectors=20), ["gap", "objective"]),
+    ],
+    ids=repr,
+)
+def test_learners_without_a_gap_of_all_have_a_plot_of_the_objective(
+    data, learner, plots, tmp_path, monkeypatch
+):
+    # A picture takes a second.
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda self, path, **style: None)
     monitor = TrackingMonitor(learner, every=100)
     monitor.learn_many(*data)
     monitor.measure()
-    paths = monitor.plot(tmp_path)
-    assert [p.name for p in paths] == ["objective.png", "accuracy.png", "kappa.png"]
+    assert [path.stem for path in monitor.plot(tmp_path)][: len(plots)] == plots
 
 
 def test_plots_of_gaps_that_are_never_above_zero(tmp_path):
@@ -411,7 +407,7 @@ def test_prometheus(data):
 
 def test_what_is_recent_forgets(data):
     x, y = data
-    monitor = watched(TrackingSVMClassifier(kernel=kernels.RBF(gamma=1.0), seed=1), horizon=100)
+    monitor = watched(TrackingSVMClassifier(kernel=RBF, seed=1), horizon=100)
     monitor.learn_many(x, y)
     flipped = ~y
     monitor.learn_many(x, flipped)
@@ -419,23 +415,6 @@ def test_what_is_recent_forgets(data):
     # After the classes have changed places the model is farther from its optimum.
     assert values["seen_gap_recent"] > values["seen_gap"]
     assert values["certificate_recent"] > values["seen_gap_recent"]
-
-
-def test_of_merged_vectors_the_gap_of_the_stream_is_not_known(data):
-    x, y = data
-    merged = watched(LASVMClassifier(kernel=kernels.RBF(gamma=1.0), max_support_vectors=10))
-    merged.learn_many(x, y)
-    values = merged.get()
-    # Merged vectors are no examples: of the stream's gap nothing is known.
-    assert values["gap"] is values["gap_high"] is values["averaged_gap"] is None
-    assert values["kept_gap"] < 0.1 < values["objective"]
-    assert "not known of all examples" in " ".join(merged.report().split())
-
-
-@pytest.mark.parametrize("confidence", [0.0, 1.0, 1.5, "95 %"])
-def test_a_confidence_that_is_none_is_refused(confidence):
-    with pytest.raises(ParameterError, match="confidence="):
-        watched(confidence=confidence)
 
 
 @pytest.mark.parametrize(
@@ -458,7 +437,7 @@ def test_a_learner_that_became_sparse_is_measured_on_older_dense_rows(learner):
 
 def test_get_measures_again_after_finish():
     x, y = rows(300)
-    monitor = TrackingMonitor(LASVMClassifier(kernels.RBF(gamma=1.0), C=100.0, reprocess=0))
+    monitor = TrackingMonitor(LASVMClassifier(RBF, C=100.0, reprocess=0))
     monitor.learn_many(x, y)
     before = monitor.get()
     monitor.learner.finish()
@@ -475,13 +454,36 @@ def test_examples_of_weight_0_alone_have_no_objective():
     assert monitor.get()["objective"] is None
 
 
-def test_balanced_accuracy_is_river_s():
+@pytest.mark.parametrize("window", [None, 150])
+def test_it_is_that_of_all_examples_if_all_are_sampled(data, window):
+    x, y = data
+    model = LASVMClassifier(kernel=RBF, C=2.0, max_support_vectors=20, window=window)
+    monitor = TrackingMonitor(model, sample=1000)
+    monitor.learn_many(x, y)
+    values, n = monitor.get(), window or 700
+    signs = np.where(y[-n:], 1, -1)
+    hinge = np.maximum(0.0, 1.0 - signs * model.decision_function_many(x[-n:]))
+    assert values["objective"] == pytest.approx(
+        model.squared_norm / 2.0 / (2.0 * n) + hinge.mean(), rel=1e-5
+    )
+    assert values["objective_low"] < values["objective"] < values["objective_high"]
+    # Merged vectors are no examples: of the stream's gap nothing is known.
+    assert values["gap"] is values["gap_high"] is values["averaged_gap"] is None
+    assert values["kept_gap"] < 0.1 < values["objective"]
+    assert "not known of all examples" in " ".join(monitor.report().split())
 
-    monitor = TrackingMonitor(SVMSGDClassifier(), metrics=metrics.BalancedAccuracy(), every=50)
-    assert monitor.get()["balanced_accuracy"] is None
-    for i in range(300):
-        monitor.learn_one({"a": float(i % 7), "b": float(i % 3)}, i % 7 > 5)
-    record = monitor.get()
-    assert record["balanced_accuracy"] == pytest.approx(record["BalancedAccuracy"])
-    assert record["balanced_accuracy"] != record["accuracy"]
-    assert not np.isnan(monitor.history.column("balanced_accuracy")[-1])
+
+def test_the_interval_of_a_small_sample_covers_it(data):
+    x, y = data
+    covered = []
+    model = LASVMClassifier(kernel=RBF, max_support_vectors=20)
+    model.learn_many(x, y)
+    hinge = np.maximum(0.0, 1.0 - np.where(y, 1, -1) * model.decision_function_many(x))
+    truth = model.squared_norm / 2.0 / 700 + hinge.mean()
+    for seed in range(60):
+        fresh = LASVMClassifier(kernel=RBF, max_support_vectors=20)
+        monitor = TrackingMonitor(fresh, sample=50, seed=seed)
+        monitor.learn_many(x, y)
+        values = monitor.measure()
+        covered.append(values["objective_low"] <= truth <= values["objective_high"])
+    assert np.mean(covered) >= 0.85

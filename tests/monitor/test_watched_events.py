@@ -1,6 +1,7 @@
 """Events that a monitor observes take the fast paths too, and only the speed differs."""
 
 import contextlib
+import copy
 import pickle
 
 import numpy as np
@@ -58,31 +59,46 @@ def seen_by(monitor):
     return records, passed_by.numbers.tolist(), passed_by.classes.tolist(), rows
 
 
+def check_both_paths(name, events, n_before, metric=None, params=None, **parameters):
+    """Check that a monitor that comes before an event sees the same by both paths."""
+    seen = []
+    for path in (contextlib.nullcontext, general):
+        model = LEARNERS[name](**({} if "SGD" in name else {"seed": 1}) | (params or {}))
+        with path():
+            learn(model, events[:n_before])
+            monitor = TrackingMonitor(model, metrics=metric and metric(), sample=5, **parameters)
+            # Smaller than the stream, so that most examples are only counted.
+            monitor.passed_by.size = 20
+            learn(model if n_before else monitor, events[n_before:])
+        seen.append(seen_by(monitor))
+    assert seen[0] == seen[1]
+    last = seen[0][0][-1]
+    assert len(seen[0][0]) >= 2 and last["accuracy"] is not None
+    return last
+
+
+def learn(model, events):
+    for i, (x, y) in enumerate(events):
+        model.predict_one(x)
+        model.learn_one(x, y, *((2.0,) if i % 7 == 3 else ()))
+
+
 @pytest.mark.parametrize("scores", slow_but([None, "F1", "probabilities"], None, "probabilities"))
 @pytest.mark.parametrize("params", [{}, {"sparse": True}], ids=str)
 @pytest.mark.parametrize("name", slow_but(LEARNERS, "SGD", "SGD-QN", "LASVM"))
 @given(seed=st.integers(0, 10**6), every=st.integers(1, 40), k=st.sampled_from([2, 2, 4]))
 @settings(max_examples=4, deadline=None)
 def test_a_monitor_sees_the_same_as_by_the_general_path(name, params, scores, seed, every, k):
-    if "SGD" not in name:
-        k, params = 2, {**params, "seed": 1}
-    monitors = []
-    cls = LEARNERS[name]
-    for path in (contextlib.nullcontext, general):
-        metric = {"F1": metrics.MacroF1, "probabilities": metrics.CrossEntropy}.get(scores)
-        monitor = TrackingMonitor(
-            cls(**params), every=every, metrics=metric and metric(), sample=5, seed=seed
-        )
-        # Smaller than the stream, so that most examples are only counted.
-        monitor.passed_by.size = 20
-        with path():
-            for i, (x, y) in enumerate(stream(120, seed, k)):
-                monitor.predict_one(x)
-                monitor.learn_one(x, y, *((2.0,) if i % 7 == 3 else ()))
-        monitors.append(monitor)
-    fast, slow = map(seen_by, monitors)
-    assert fast == slow
-    assert len(fast[0]) >= 2 and fast[0][-1]["accuracy"] is not None
+    metric = {"F1": metrics.MacroF1, "probabilities": metrics.CrossEntropy}.get(scores)
+    events = stream(120, seed, k if "SGD" in name else 2)
+    check_both_paths(name, events, 0, metric, params, every=every, seed=seed)
+
+
+@pytest.mark.parametrize("metric", [metrics.MacroF1, metrics.CrossEntropy])
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_monitor_that_comes_later(name, metric):
+    last = check_both_paths(name, stream(300, 3), 150, metric, every=20)
+    assert last["n_examples"] == 140
 
 
 @pytest.mark.parametrize(
@@ -120,38 +136,24 @@ def test_predictions_that_were_expected_are_those_that_are_scored():
     assert monitor.get()["accuracy"] * (549 + 25) == pytest.approx(before + 25)
 
 
-def test_an_unwatched_copy_of_a_watched_model_goes_on():
+def test_copies_watch_their_own_model_and_of_a_model_alone_nobody():
     monitor = TrackingMonitor(SVMSGDClassifier(), every=50)
     events = stream(400, 2)
     for x, y in events[:200]:
         monitor.learn_one(x, y)
-    alone, watched = (pickle.loads(pickle.dumps(thing)) for thing in (monitor.model, monitor))
+    alone = pickle.loads(pickle.dumps(monitor.model))
+    copies = [copy.copy(monitor), copy.deepcopy(monitor), pickle.loads(pickle.dumps(monitor))]
+    before = seen_by(monitor)
+    for one in (alone, *copies):
+        for x, y in events[200:]:
+            one.learn_one(x, y)
+    assert seen_by(monitor) == before and monitor.get()["n_examples"] == 200
+    assert monitor.learner.observer is monitor and monitor.model.clone().observer is None
     for x, y in events[200:]:
-        alone.learn_one(x, y)
         monitor.learn_one(x, y)
-        watched.learn_one(x, y)
-    assert alone.weights == monitor.model.weights == watched.model.weights
-    assert seen_by(watched) == seen_by(monitor)
-    assert watched.get()["n_examples"] == 400
-
-
-@pytest.mark.parametrize("metric", [metrics.MacroF1, metrics.CrossEntropy])
-@pytest.mark.parametrize("name", LEARNERS)
-def test_a_monitor_that_comes_later(name, metric):
-    seen = []
-    for path in (contextlib.nullcontext, general):
-        model = LEARNERS[name](**({} if "SGD" in name else {"seed": 1}))
-        events = stream(300, 3)
-        with path():
-            for x, y in events[:150]:
-                model.predict_one(x)
-                model.learn_one(x, y)
-            monitor = TrackingMonitor(model, every=20, metrics=metric())
-            for x, y in events[150:]:
-                model.predict_one(x)
-                model.learn_one(x, y)
-        seen.append(seen_by(monitor))
-    assert seen[0] == seen[1] and seen[0][0][-1]["n_examples"] == 140
+    for one in copies:
+        assert alone.weights == monitor.model.weights == one.model.weights
+        assert seen_by(one) == seen_by(monitor) and one.get()["n_examples"] == 400
 
 
 class Refusing(metrics.Accuracy):

@@ -64,6 +64,14 @@ def text_of(page, path="/"):
         return found.read().decode()
 
 
+def stalled(page):
+    """Return the connection of a viewer that reads no further."""
+    viewer = socket.create_connection(("127.0.0.1", page.port))
+    viewer.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert viewer.recv(1)
+    return viewer
+
+
 def next_event(stream):
     """Return the next event of a stream: its name and its data."""
     lines = []
@@ -153,9 +161,7 @@ def test_two_viewers_are_sent_what_has_changed_and_the_end():
 
 def test_a_viewer_that_does_not_read_holds_nobody():
     page = LivePage(monitor_of(300), 0)
-    with socket.create_connection(("127.0.0.1", page.port)) as stalled:
-        stalled.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert stalled.recv(1)
+    with stalled(page):
         start = time.monotonic()
         assert "LASVM" in text_of(page)
         page.close()
@@ -167,16 +173,13 @@ def test_viewers_that_do_not_read_lose_their_places(monkeypatch):
     monkeypatch.setattr(live_page, "_UNREAD_SECONDS", 0.2)
     figures = {"most_frequent": "x" * 3_000_000}  # more than a connection holds unread
     with LivePage(monitor_of(), 0, figures=lambda: figures) as page:
-        stalled = [socket.create_connection(("127.0.0.1", page.port)) for _ in range(2)]
-        for one in stalled:
-            one.sendall(b"GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert one.recv(1)
+        viewers = [stalled(page) for _ in range(2)]
         end = time.monotonic() + 5.0
         while page.n_viewers and time.monotonic() < end:
             time.sleep(0.02)
         with answer(page, "/events") as found:
             assert found.status == 200
-        for one in stalled:
+        for one in viewers:
             one.close()
 
 
@@ -230,12 +233,19 @@ def test_a_forked_process_closes_nothing_and_does_not_hold_the_port():
         os.close(writing)
 
 
-@pytest.mark.parametrize(
-    ("port", "host"), [(0, ""), (-1, "127.0.0.1"), (70_000, "127.0.0.1"), ("8000", "127.0.0.1")]
-)
-def test_addresses_that_there_are_not_are_refused(port, host):
-    with pytest.raises(ParameterError, match="host=''" if not host else "port="):
-        LivePage(monitor_of(), port, host)
+def test_addresses_that_there_are_not_or_are_in_use_and_what_is_no_monitor_are_refused():
+    monitor = monitor_of()
+    with pytest.raises(ParameterError, match="host=''"):
+        LivePage(monitor, 0, "")
+    for port in (-1, 70_000, "8000"):
+        with pytest.raises(ParameterError, match="port="):
+            LivePage(monitor, port)
+    with LivePage(monitor, 0) as page:
+        said = f"port {page.port} of 127.0.0.1: Address already in use"
+        with pytest.raises(OSError, match=said):
+            LivePage(monitor, page.port)
+    with pytest.raises(ParameterError, match="use a TrackingMonitor"):
+        LivePage(LASVMClassifier(), 0)
 
 
 def test_until_the_first_record_the_page_says_when_it_comes():
@@ -374,14 +384,6 @@ def test_a_run_that_goes_on_from_a_checkpoint_shows_its_history(tmp_path):
         assert f'aria-label="{title}, from 100 to 900 examples.' in text
 
 
-def test_a_port_in_use_is_a_clear_error():
-    monitor = monitor_of()
-    with LivePage(monitor, 0) as page:
-        said = f"port {page.port} of 127.0.0.1: Address already in use"
-        with pytest.raises(OSError, match=said):
-            LivePage(monitor, page.port)
-
-
 @needs_ctrl_c
 def test_the_command_keeps_the_page_until_it_is_interrupted(tmp_path):
     x, y = events(300)
@@ -430,8 +432,3 @@ def test_in_a_browser(tmp_path):
     hidden = re.findall(r'<section aria-labelledby="(\w+)-title" hidden', found)
     assert "accuracy" not in hidden and "lag_by_partition" in hidden
     assert "<img" not in found
-
-
-def test_a_learner_is_no_monitor():
-    with pytest.raises(ParameterError, match="use a TrackingMonitor"):
-        LivePage(LASVMClassifier(), 0)

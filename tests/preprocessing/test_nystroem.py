@@ -1,15 +1,12 @@
 """The Nystroem method: a twin in plain NumPy, events and batches, copies and files."""
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from streamsvm import Nystroem, kernels
-from streamsvm.errors import FeatureError, ParameterError
-from streamsvm.features import frames
-from streamsvm.features.schema import Schema
+from streamsvm.errors import FeatureError
 from streamsvm.support.draws import new_draws, uniform
-from tests.preprocessing.test_feature_maps import components, containers
+from tests.preprocessing.test_feature_maps import components
 
 RBF, LINEAR = kernels.RBF(gamma=0.5), kernels.Linear()
 POLYNOMIAL = kernels.Polynomial(degree=2, gamma=0.3, coef0=1.0)
@@ -65,31 +62,6 @@ def test_products_are_kernel_values_and_a_centre_changes_no_component(kernel):
         np.testing.assert_array_equal(z_before[:size], before[-1][:size])
 
 
-@pytest.mark.parametrize("container", containers(np.zeros((1, 2))))
-def test_batches_are_events_to_the_last_bit(container):
-    rng = np.random.default_rng(2)
-    x = rng.normal(size=(1100, 30)) * (rng.random((1100, 30)) < 0.3)
-    batch, names = containers(x)[container]
-    one, many = (Nystroem(RBF._replace(gamma=0.1), 32, rate=0.5) for _ in range(2))
-    rows = [dict(zip(names, row, strict=True)) for row in x.tolist()]
-    learnt = np.arange(len(x)) % 3 != 1
-    expected = []
-    for row, is_learnt in zip(rows, learnt, strict=True):
-        # Zeros may be left out, and names come in any order.
-        short = {name: value for name, value in reversed(row.items()) if value}
-        if is_learnt:
-            one.learn_one(short)
-        expected.append(components(one, short))
-    found = many.learn_transform_matrix(frames.matrix_of(batch, Schema()), learnt).values
-    np.testing.assert_array_equal(found, expected)
-    assert many.n_centres == one.n_centres == 32
-    third = Nystroem(RBF._replace(gamma=0.1), 32, rate=0.5)
-    third.learn_many(batch)
-    np.testing.assert_array_equal(
-        np.asarray(third.transform_many(batch))[5], components(third, rows[5])
-    )
-
-
 @pytest.mark.parametrize("n_centres", [3, 8, 21])
 @pytest.mark.parametrize("most", [21, 40])
 def test_rows_that_are_mapped_together_are_as_alone(n_centres, most):
@@ -114,35 +86,10 @@ def test_the_table_of_centres_is_bounded(monkeypatch):
     assert transformer.n_centres == 5
 
 
-def test_values_and_names_that_are_refused():
-    transformer = Nystroem(RBF, 8)
-    transformer.learn_one({"a": 1.0})
-    for value in ("1", float("inf"), 1e39):
-        for method in (transformer.learn_one, transformer.transform_one):
-            with pytest.raises(FeatureError, match="feature 'b' is"):
-                method({"a": 1.0, "b": value})
-    with pytest.raises(FeatureError, match="row 1: feature 'b' is"):
-        transformer.learn_many(pa.table({"a": [3.0, 2.0], "b": [0.0, np.inf]}))
+def test_names_and_values_of_the_kernel_that_are_refused():
     with pytest.raises(FeatureError, match=r"frozenset.*use a string, a number, or a tuple"):
-        transformer.learn_one({frozenset("ab"): 1.0})
+        Nystroem(RBF, 8).learn_one({frozenset("ab"): 1.0})
     with pytest.raises(
         FeatureError, match="row 1100: Polynomial.*no moderate number; scale the features"
     ):
         Nystroem(POLYNOMIAL, 8).learn_many(np.array([[0.0]] * 1100 + [[1e30]]))
-    assert transformer.n_centres == 1
-
-
-@pytest.mark.parametrize(
-    ("parameters", "words"),
-    [
-        ({"kernel": None}, "kernel=None is not a registered kernel"),
-        ({"n_components": 0}, "n_components=0: use a whole number of at least 1$"),
-        ({"n_components": 5000}, "n_components=5000: use a whole number of at most 4096$"),
-        ({"rate": 0.0}, "rate=0.0: use a number above 0 and at most 1"),
-        ({"tolerance": 1.0}, "tolerance=1.0: use a number above 0 and below 1"),
-        ({"seed": None}, "seed=None: use a whole number of at least 0$"),
-    ],
-)
-def test_parameters_that_are_refused(parameters, words):
-    with pytest.raises(ParameterError, match=words):
-        Nystroem(**{"kernel": RBF} | parameters)

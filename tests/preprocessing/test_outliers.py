@@ -5,16 +5,14 @@ import pyarrow as pa
 import pytest
 
 from streamsvm import (
-    LaRankClassifier,
     LASVMClassifier,
     SGDQNClassifier,
     StandardScaler,
     SVMSGDClassifier,
-    TrackingSVMClassifier,
     load,
     save,
 )
-from streamsvm.errors import FeatureError, ParameterError
+from streamsvm.errors import FeatureError
 from streamsvm.features.matrices import Matrix
 from tests.reference.slow_scaler import SlowFeature
 
@@ -56,28 +54,20 @@ def streams():
 
 @pytest.mark.parametrize("name", streams())
 @pytest.mark.parametrize("clip", [3.0, 10.0])
-def test_it_is_what_the_docstring_says(name, clip):
-    scaler, slow = StandardScaler(clip=clip), SlowFeature(clip)
-    for value in streams()[name].tolist():
-        scaler.learn_one({"a": value})
+def test_events_and_batches_are_what_the_docstring_says(name, clip):
+    scaler, slow, found, expected = StandardScaler(clip=clip), SlowFeature(clip), [], []
+    values = streams()[name]
+    for value in values.tolist():
+        scaler.learn_one({0: value})
         slow.learn(value)
-        assert scaler.transform_one({"a": value})["a"] == pytest.approx(
-            slow.scaled(value), rel=1e-6, abs=1e-6
-        )
-    assert scaler.statistics["a"][0] == len(slow.counted)
-    assert scaler.n_clipped.get("a", 0) == slow.n_clipped
-
-
-@pytest.mark.parametrize("name", streams())
-def test_events_and_batches_agree_to_the_bit(name):
-    x = streams()[name][:, None]
-    one, rows = StandardScaler(), []
-    for value in x[:, 0].tolist():
-        one.learn_one({0: value})
-        rows.append(one.transform_one({0: value})[0])
-    many, other = scaled(x)
-    np.testing.assert_array_equal(many[:, 0], rows)
-    np.testing.assert_array_equal(one._statistics, other._statistics)
+        found.append(scaler.transform_one({0: value})[0])
+        expected.append(slow.scaled(value))
+    assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)
+    assert scaler.statistics[0][0] == len(slow.counted)
+    assert scaler.n_clipped.get(0, 0) == slow.n_clipped
+    rows, many = scaled(values[:, None], clip=clip)
+    np.testing.assert_array_equal(rows[:, 0], found)
+    np.testing.assert_array_equal(many._statistics, scaler._statistics)
 
 
 @pytest.mark.parametrize("at", [0, 1, 5, 19, 25, 300, 1000])
@@ -88,16 +78,6 @@ def test_one_value_does_not_ruin_the_scale(at, value):
     rows, scaler = scaled(x)
     assert np.abs(rows[-1000:].std(axis=0) - 1.0).max() < 0.6
     assert scaler.statistics[0][2] < 8.0 and (np.abs(rows) <= 10.0).all()
-
-
-def test_many_values_far_away_do_not_ruin_it():
-    x, _ = normal(20_000)
-    rng = np.random.default_rng(2)
-    far = rng.random(len(x)) < 0.001
-    x[far, 0] = 10.0 ** rng.uniform(3.0, 9.0, far.sum())
-    _, scaler = scaled(x)
-    assert scaler.statistics[0][2] < 6.0
-    assert scaler.n_clipped == {0: int(far.sum())}
 
 
 @pytest.mark.parametrize("change", [lambda x: x + 1e6, lambda x: x * 1e4, lambda x: x * 1e-4])
@@ -124,11 +104,6 @@ def test_rare_values_are_kept_apart_from_zeros_and_from_each_other():
             assert at[3.0] > at[1.0] + 3.0
 
 
-def test_a_feature_that_was_constant_follows_the_first_values():
-    rows, _ = scaled(np.r_[np.zeros(1000), np.random.default_rng(4).normal(size=1000)][:, None])
-    assert 0.5 < rows[-200:].std() < 2.0
-
-
 def test_without_a_limit_it_is_the_plain_mean_and_variance():
     x, _ = normal()
     x[300] = 1e9
@@ -138,33 +113,14 @@ def test_without_a_limit_it_is_the_plain_mean_and_variance():
     assert mean == pytest.approx(x[:, 0].mean()) and variance == pytest.approx(x[:, 0].var())
 
 
-def test_with_values_within_the_limit_the_statistics_are_the_plain_ones():
-    x, _ = normal()
-    for ours, plain in zip(
-        scaled(x)[1].statistics.values(), scaled(x, clip=None)[1].statistics.values(), strict=True
-    ):
-        assert ours == plain
-
-
-LEARNERS = {
-    "lasvm": lambda: LASVMClassifier(max_support_vectors=200),
-    "tracking": lambda: TrackingSVMClassifier(window=300, K=3, seed=1),
-    # With so few patterns and so much noise its accuracy depends on gamma more than on the outlier.
-    "larank": lambda: LaRankClassifier(max_support_vectors=200, scale=False, gamma="scale", seed=1),
-    "sgd": SVMSGDClassifier,
-    "sgdqn": SGDQNClassifier,
-}
-
-
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", [LASVMClassifier, SVMSGDClassifier, SGDQNClassifier])
 @pytest.mark.parametrize(("at", "value"), [(1500, 1e6), (1, 1e30), (300, 1e30)])
 def test_learners_recover(learner, at, value):
-    x, y = normal(6000)
+    x, y = normal(4000)
     x[at] = value, 0.0
     rows, _ = scaled(x)
-    predicted = LEARNERS[learner]().predict_then_learn_many(rows, y)
-    accuracy = (np.array(predicted) == y)[-2000:].mean()
-    assert accuracy > (0.75 if learner == "larank" else 0.8)
+    predicted = learner().predict_then_learn_many(rows, y)
+    assert (np.array(predicted) == y)[-1500:].mean() > 0.8
 
 
 def test_far_values_are_refused_by_choice():
@@ -198,12 +154,6 @@ def test_refused_rows_are_left_out_and_the_others_learnt():
     expected = other.learn_transform_many(Matrix(["a", "b"], good, None)).values
     np.testing.assert_array_equal(rows.values[refused < 0], expected)
     assert scaler.statistics == other.statistics
-
-
-@pytest.mark.parametrize("wrong", [{"clip": 0.5}, {"clip": "1"}, {"reject": 0}, {"clip": np.nan}])
-def test_limits_are_checked(wrong):
-    with pytest.raises(ParameterError, match=next(iter(wrong))):
-        StandardScaler(**wrong)
 
 
 def test_files_keep_limits_and_recent_values(tmp_path):

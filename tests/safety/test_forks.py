@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.safety.programs import run
+from tests.programs import python
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 
@@ -69,4 +69,4 @@ for m in (model, free):
 
 
 def test_a_model_that_another_thread_holds_is_refused_in_the_child():
-    run(HELD)
+    python("-c", HELD)

@@ -39,19 +39,12 @@ def test_asks_for_about_the_share_given(strategy, budget):
 
 
 def test_uncertain_events_are_worth_more_than_random_ones():
-    accuracies = {
-        strategy: np.mean(
-            [
-                run(
-                    ActiveLearner(LASVMClassifier(RBF), 0.05, strategy, seed=seed),
-                    stream(3000, noise=0.0, seed=seed),
-                )[0]
-                for seed in range(4)
-            ]
-        )
-        for strategy in STRATEGIES
-    }
-    assert accuracies["quantile"] > accuracies["random"] + 0.005, accuracies
+    accuracies = {"quantile": [], "random": []}
+    for strategy, found in accuracies.items():
+        for seed in range(4):
+            model = ActiveLearner(LASVMClassifier(RBF), 0.05, strategy, seed=seed)
+            found.append(run(model, stream(3000, noise=0.0, seed=seed))[0])
+    assert np.mean(accuracies["quantile"]) > np.mean(accuracies["random"]) + 0.005, accuracies
 
 
 def test_quantile_keeps_the_budget_on_any_numbers():
@@ -64,24 +57,13 @@ def test_quantile_keeps_the_budget_on_any_numbers():
         rng.random(3000) ** 8,
         np.tile([0.0, 1.0], 1500),
         np.minimum(1.0, 0.3 + (np.arange(3000) % 100) / 100),
+        # Of probabilities that are no numbers nothing is known.
+        np.where(np.arange(3000) % 10 == 0, np.nan, 0.5),
     ):
         asking = Asking(0.1)
         for distance in distances.tolist():
             asking.wants({0: (1 + distance) / 2, 1: (1 - distance) / 2})
         assert 250 <= asking.n_asked <= 330, (distances[:3], asking.n_asked)
-
-
-def test_labels_may_come_later_in_any_order_or_never():
-    model = ActiveLearner(LASVMClassifier(RBF), 0.2, seed=1)
-    held = []
-    for n, (x, y) in enumerate(stream(1000, seed=3)):
-        _, ask = model.predict_one(x)
-        if ask:
-            held.append((x, y))
-        if len(held) > 10:
-            model.learn_one(*held.pop(n % 10))
-    assert model.n_asked == model.n_answered + len(held)
-    assert model.classifier.n_examples == model.n_answered
 
 
 def test_an_oracle_is_asked_for_the_best_of_the_last_events():
@@ -133,13 +115,6 @@ def test_answers_that_never_come_are_not_asked_for_without_end(strategy):
         for x, _ in stream(3000):
             model.predict_one(x)
         assert model.n_asked <= budget * 3000 + 80
-
-
-def test_of_probabilities_that_are_no_numbers_nothing_is_known():
-    asking = Asking(0.1)
-    for n in range(1000):
-        asking.wants({0: float("nan") if n % 10 == 0 else 0.75, 1: 0.25})
-    assert 80 < asking.n_asked < 130
 
 
 def test_one_event_waits_at_most_if_one_may():

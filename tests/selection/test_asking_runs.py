@@ -1,10 +1,6 @@
 """Runs of an `ActiveLearner`: questions, answers and commands; loops: see `test_wrappers`."""
 
-import json
-
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from river import linear_model
 
@@ -13,12 +9,9 @@ from connectors import MemorySource
 from streamsvm import (
     ActiveLearner,
     LASVMClassifier,
-    StandardScaler,
-    SVMSGDClassifier,
     TrackingMonitor,
     kernels,
 )
-from streamsvm.cli.main import main
 from streamsvm.errors import ParameterError
 from streamsvm.run.bad_events import BadEvents
 from streamsvm.run.late_labels import LateLabels
@@ -49,23 +42,6 @@ def same(a, b):
     assert a.asking.as_json() == b.asking.as_json()
     x = {"a": 0.3, "b": -0.2}
     assert a.classifier.decision_function_one(x) == b.classifier.decision_function_one(x)
-
-
-@pytest.mark.parametrize(
-    "classifier",
-    [
-        lambda: StandardScaler() | LASVMClassifier(RBF),
-        SVMSGDClassifier,
-        linear_model.LogisticRegression,
-    ],
-)
-def test_runs_of_pipelines_and_others(classifier):
-    events = list(stream(800, seed=2))
-    model = model_of(classifier=classifier())
-    report = Run(MemorySource(events), model).execute()
-    assert report.rows == report.learnt == 800
-    assert model.n_answered == model.n_asked
-    assert 50 < model.n_asked < 130
 
 
 def test_bad_events_are_counted_and_not_asked_for():
@@ -163,47 +139,6 @@ def test_monitors_and_serving_take_it():
 def test_a_run_takes_no_oracle():
     with pytest.raises(ParameterError, match="leave both out"):
         Run(MemorySource([]), ActiveLearner(LASVMClassifier(), oracle=len))
-
-
-# The commands
-
-
-@pytest.fixture
-def file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    a, b = np.random.default_rng(0).normal(size=(2, 800))
-    pq.write_table(pa.table({"a": a, "b": b, "y": a * b > 0}), "data.parquet")
-    return ["replay", "data.parquet", "--target", "y", "--save", "m.svm"]
-
-
-def test_the_command_asks_for_a_share_of_the_labels(file, capsys):
-    for options in ((), ("--label-delay", "20"), ("--label-strategy", "random")):
-        assert main([*file, "--label-budget", ".1", *options]) == 0
-        out = capsys.readouterr().out
-        model = streamsvm.load("m.svm")
-        assert type(model) is ActiveLearner
-        assert model.n_seen == 800
-        assert 60 < model.n_answered < 130
-        assert f"{model.n_asked:,} asked for" in out
-    assert model.strategy == "random"
-    assert main(["predict", "m.svm", "data.parquet", "--target", "y"]) == 0
-    assert "test error" in capsys.readouterr().out
-    # It goes on with the file, and its budget.
-    assert main([*file, "--model", "m.svm", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["asked"]["events"] == 1600
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (("--label-strategy", "random"), "--label-strategy: only with --label-budget"),
-        (("--label-budget", "1.5"), "budget=1.5"),
-        (("--label-budget", ".1", "--epochs", "2"), "reads a stream once"),
-    ],
-)
-def test_wrong_options_are_refused(file, options, reason, capsys):
-    assert main([*file, *options]) != 0
-    assert reason in capsys.readouterr().err
 
 
 def test_rows_that_the_learner_refuses_count_once():

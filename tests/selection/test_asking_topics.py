@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import streamsvm
-from streamsvm.cli.main import main
 from tests import brokers
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="pip install confluent-kafka")
@@ -73,21 +72,3 @@ def test_an_expert_answers_what_is_asked(tmp_path):
     x = np.array([[e["a"], e["b"]] for e in found])
     right = [model.classifier.predict_one({"a": a, "b": b}) == (a * b > 0) for a, b in x.tolist()]
     assert np.mean(right) > 0.85
-
-
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (("--label-budget", ".1", "--labels-topic", "b"), "name --questions-topic"),
-        (("--questions-topic", "q"), "--questions-topic needs --labels-topic"),
-        (("--questions-topic", "q", "--labels-topic", "b"), "and --label-budget"),
-        (
-            ("--label-budget", ".1", "--questions-topic", "b", "--labels-topic", "b"),
-            "it is read from, too",
-        ),
-    ],
-)
-def test_wrong_options_are_refused(options, reason, capsys):
-    command = ["consume", "--brokers", "none:1", "--topic", "a", "--target", "y", *options]
-    assert main(command) != 0
-    assert reason in capsys.readouterr().err

@@ -27,7 +27,6 @@ from streamsvm.run.late_labels import LateLabels
 from streamsvm.run.runner import Run
 from streamsvm.selection import Active, AutoActive, Gradient, Random
 from streamsvm.selection.candidates import SEEDS
-from streamsvm.selection.strategies import NAMES
 from tests.reference.slow_selection import SlowSelection
 from tests.slow import compiles
 
@@ -86,13 +85,13 @@ def test_learns_what_the_plain_program_chooses(name, rule):
     for n_classes in {2, several(name)}:
         model = cls(**parameters, selection=RULES[rule])
         slow = SlowSelection(cls(**parameters), rule, RULES[rule].candidates, 0.3, 2)
-        events = list(stream(400, n_classes))
+        events = list(stream(300, n_classes))
         for x, y in events:
             model.learn_one(x, y)
             slow.learn_one(x, y)
         assert model.waiting.n_taken == slow.n_taken == slow.model.n_examples
-        assert model.waiting.n_seen == 400
-        assert slow.n_taken < 300
+        assert model.waiting.n_seen == 300
+        assert slow.n_taken < 225
         for x, _ in events[:50]:
             assert model.decision_function_one(x) == slow.model.decision_function_one(x)
 
@@ -235,19 +234,6 @@ def test_weights_of_zero_record_the_label_only():
     assert model.waiting.n_taken == taken
 
 
-def test_active_is_not_attracted_by_wrong_labels_as_gradient_is():
-    events = list(stream(6000, noise=0.2, seed=5))
-    clean = list(stream(1000, noise=0.0, seed=6))
-    errors = {}
-    for selection in (Active(share=0.05), Gradient(share=0.05)):
-        model = LASVMClassifier(**KERNEL, selection=selection)
-        X, y = as_batch(events)
-        model.learn_many(X, y)
-        X, y = as_batch(clean)
-        errors[selection.name] = np.mean(np.array(model.predict_many(X)) != y)
-    assert errors["active"] < 0.12 < errors["gradient"] / 1.5, errors
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -279,10 +265,6 @@ def test_every_learner_of_rows_but_two_takes_a_selection():
         assert 10 <= model.waiting.n_taken < 110, learner.name
         assert model.predict_one({"a": 0.0, "b": 0.0}) is not None
         assert model.clone().selection == model.selection
-
-
-def test_the_rules_have_names():
-    assert sorted(NAMES) == ["active", "autoactive", "gradient", "random"]
 
 
 def test_a_monitor_tells_what_was_chosen():

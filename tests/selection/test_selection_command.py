@@ -1,5 +1,6 @@
-"""`--selection` of the commands."""
+"""`--selection` and `--label-budget` of the commands."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import streamsvm
+from streamsvm import ActiveLearner
 from streamsvm.cli.main import main
 from streamsvm.selection import Active, AutoActive, Random
 
@@ -43,9 +45,8 @@ def replay(*arguments):
 def test_the_options_choose_the_selection(options, learner, selection, capsys):
     assert replay(*options) == 0
     model = streamsvm.load("m.svm")
-    assert type(model if hasattr(model, "waiting") else list(model.steps.values())[-1]) is learner
-    learner = model if hasattr(model, "waiting") else list(model.steps.values())[-1]
-    assert learner.selection == selection
+    cls, learner = learner, model if hasattr(model, "waiting") else [*model.steps.values()][-1]
+    assert type(learner) is cls and learner.selection == selection
     assert learner.waiting.n_seen == 600
     assert 10 < learner.waiting.n_taken < 400
     out = capsys.readouterr().out
@@ -59,9 +60,22 @@ def test_epochs_choose_among_what_was_not_learnt(capsys):
     assert len(set(model.support_vectors().entered.tolist())) == model.n_support_vectors
 
 
+CONSUME = ("consume", "--brokers", "none:1", "--topic", "a", "--target", "y")
+
+
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
+        (("--label-strategy", "random"), "--label-strategy: only with --label-budget"),
+        (("--label-budget", "1.5"), "budget=1.5"),
+        (("--label-budget", ".1", "--epochs", "2"), "reads a stream once"),
+        ((*CONSUME, "--label-budget", ".1", "--labels-topic", "b"), "name --questions-topic"),
+        ((*CONSUME, "--questions-topic", "q"), "--questions-topic needs --labels-topic"),
+        ((*CONSUME, "--questions-topic", "q", "--labels-topic", "b"), "and --label-budget"),
+        (
+            (*CONSUME, "--label-budget", ".1", "--questions-topic", "b", "--labels-topic", "b"),
+            "it is read from, too",
+        ),
         (("--share", ".2"), "--share: only with --selection"),
         (("--selection", "autoactive", "--share", ".2"), "not for --selection autoactive"),
         (("--learner", "adaptive", "--selection", "active"), "not for --learner adaptive"),
@@ -70,7 +84,7 @@ def test_epochs_choose_among_what_was_not_learnt(capsys):
     ],
 )
 def test_wrong_options_are_refused(options, reason, capsys):
-    assert replay(*options) != 0
+    assert (main(options) if options[0] == "consume" else replay(*options)) != 0
     assert reason in capsys.readouterr().err
     assert not Path("m.svm").exists()
 
@@ -85,3 +99,20 @@ def test_an_interrupted_run_goes_on_with_its_candidates():
     assert resumed.waiting.n_taken == whole.waiting.n_taken
     x = {"a": 0.3, "b": -0.2}
     assert resumed.decision_function_one(x) == whole.decision_function_one(x)
+
+
+def test_the_command_asks_for_a_share_of_the_labels(capsys):
+    for options in ((), ("--label-delay", "20"), ("--label-strategy", "random")):
+        assert replay("--label-budget", ".1", *options) == 0
+        out = capsys.readouterr().out
+        model = streamsvm.load("m.svm")
+        assert type(model) is ActiveLearner
+        assert model.n_seen == 600
+        assert 45 < model.n_answered < 100
+        assert f"{model.n_asked:,} asked for" in out
+    assert model.strategy == "random"
+    assert main(["predict", "m.svm", "data.parquet", "--target", "y"]) == 0
+    assert "test error" in capsys.readouterr().out
+    # It goes on with the file, and its budget.
+    assert replay("--model", "m.svm", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["asked"]["events"] == 1200
