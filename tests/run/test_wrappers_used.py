@@ -297,8 +297,8 @@ def test_what_has_no_answer_goes_to_a_topic_and_its_labels_come_back(tmp_path):
     assert process.returncode == 0
     answers, late = report["answers"], report["late"]
     assert answers["n_seen"] == 800
-    # How many depends on how fast labels come back.
-    assert answers["n_answered"] == late["not_asked"] > 0
+    # How many depends on how fast labels come back: on a busy machine it may be none.
+    assert answers["n_answered"] == late.get("not_asked", 0)
     assert len(asked) == late["abstained"] == 800 - answers["n_answered"]
     assert late["answered"] == report["learnt"] == len(asked)
     assert answers["answered_error"] <= 0.2
