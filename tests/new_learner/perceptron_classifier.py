@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -64,6 +65,10 @@ class PerceptronModel(Model):
     @property
     def memory_parts(self) -> dict[str, int]:
         return {"weights": self.state.weights.nbytes}
+
+    def for_copy(self) -> PerceptronModel:
+        # `copy.copy`, too, gives a model of its own.
+        return copy.deepcopy(self)
 
 
 class PerceptronClassifier(Learner):

@@ -64,14 +64,16 @@ def test_it_matches_its_slow_twin():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("file", ["test_all_learners", "test_river"])
-def test_it_passes_what_all_learners_must(file):
+@pytest.mark.parametrize(
+    ("file", "least"), [("test_all_learners", 14), ("test_copies", 2), ("test_river", 14)]
+)
+def test_it_passes_what_all_learners_must(file, least):
     plugin = ["-p", "tests.new_learner.perceptron_classifier", "-p", "no:cacheprovider"]
     # The slow ones too; the bracket, as there is a kernel_perceptron.
     chosen = ["-m", "slow or not slow", "-k", "[perceptron-"]
     out = run("-m", "pytest", "-q", *plugin, f"tests/learners/{file}.py", *chosen)
     passed = int(out.split(" passed")[0].split()[-1])
-    assert passed >= 14 and "skipped" not in out
+    assert passed >= least and "skipped" not in out
 
 
 def test_the_command_warm_and_model_files_know_it(tmp_path):
