@@ -115,9 +115,11 @@ def _release(problems: Problems) -> None:
     memory, segments = getattr(problems.values.base, "obj", None), problems.segments
     if not isinstance(memory, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
         return
-    order = np.argsort(segments["first_value"])
-    starts = 4 * segments["first_value"][order]
-    stops = starts + 4 * (segments["n_lines"] * segments["room"])[order]
+    # Problems that begin have no place yet: theirs would be that of the first problem.
+    segments = segments[segments["n_lines"] * segments["room"] > 0]
+    segments = segments[np.argsort(segments["first_value"])]
+    starts = 4 * segments["first_value"]
+    stops = starts + 4 * segments["n_lines"] * segments["room"]
     page = mmap.PAGESIZE
     begins, ends = -(-np.append(0, stops[:-1]) // page) * page, starts // page * page
     for i in np.flatnonzero(ends - begins >= _LARGE).tolist():

@@ -6,12 +6,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import streamsvm
 from streamsvm import LASVMClassifier
+from streamsvm.kernels import RBF
 from streamsvm.models.kernel.lasvm_solver import LASVMSolver
 from streamsvm.models.kernel.reserve import Reserve
 from streamsvm.solvers.lasvm_pairs import layout
-from streamsvm.solvers.lasvm_pairs.problems import MEMBERS, cache_of, members_of
+from streamsvm.solvers.lasvm_pairs.classes import sides_of
+from streamsvm.solvers.lasvm_pairs.problems import MEMBERS, cache_of, members_of, with_problems
 from streamsvm.support.kernel_rows.row_cache import MIN_LINES
+from streamsvm.support.tiles import PANEL
 from tests.solvers.lasvm_pairs.test_step import CACHE, KERNEL, examples, learnt, schedule
 
 
@@ -80,6 +84,29 @@ def test_the_memory_that_problems_left_behind_goes_back_to_the_system():
     assert contents(last) == contents(new) == before
     lines = last.segments["n_lines"] * last.segments["room"]
     assert layout.unused_bytes(last)[1] == 4 * (last.values.size - lines.sum())
+
+
+def test_problems_that_begin_leave_kernel_rows_of_the_others_as_they_are():
+    state, _ = learnt(*examples(k=3), schedule(), k=3)
+    old = layout.laid_out(state.problems, np.full(3, 1024), 200_000_000, 3, spare=3.0)
+    before = contents(old)
+    of = with_problems(old, sides_of(3, 4, rest=False), 4)
+    new = layout.grown(of, np.maximum(of.segments["room"], PANEL), 200_000_000, 3)
+    assert len(new.table) == 6 and new.values is old.values
+    assert contents(new) == before
+
+
+def test_a_file_is_the_model_also_where_classes_came_late(tmp_path):
+    x = np.random.default_rng(0).uniform(-1.0, 1.0, (1250, 2)).astype(np.float32)
+    y = ((x**2).sum(axis=1) < 0.6) + 2 * (x[:, 0] > 0.3)
+    y[::20] = np.arange(63) % 4
+    y[:1200] %= 2
+    model = LASVMClassifier(RBF(gamma=2.0), seed=1)
+    model.learn_many(x, y.tolist())
+    model.save(tmp_path / "m.svm")
+    loaded = streamsvm.load(tmp_path / "m.svm")
+    off = loaded.decision_function_many(x) - model.decision_function_many(x)
+    assert np.abs(off).max() < 1e-6
 
 
 def test_kernel_rows_keep_within_their_memory():
