@@ -1,11 +1,14 @@
 """Batches as columns by name, dense or sparse."""
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamsvm.features.names import Name
+from streamsvm.errors import FeatureError
+from streamsvm.features.events import refusal
+from streamsvm.features.names import Name, check_different
 from streamsvm.features.packing import are_columns, are_rows, first_bad, mark_finite, mark_usable
 from streamsvm.support.rows import LARGEST, SparseRows, taken
 
@@ -73,3 +76,12 @@ def bad_value(matrix: Matrix | SparseMatrix, i: int, largest: float) -> tuple[Na
     with np.errstate(invalid="ignore"):
         bad = np.flatnonzero(np.abs(values) > largest)
     return (matrix.names[columns[bad[0]]], float(values[bad[0]])) if len(bad) else None
+
+
+def check_values(matrix: Matrix | SparseMatrix) -> None:
+    """Raise FeatureError if a value is infinite in single precision, or a name comes twice."""
+    for r in np.flatnonzero(~are_usable(matrix, LARGEST))[:1].tolist():
+        name, value = bad_value(matrix, r, LARGEST) or ("", math.nan)
+        raise FeatureError(f"row {r}: {refusal(name, value)}")
+    if isinstance(matrix, Matrix):
+        check_different(matrix.names)

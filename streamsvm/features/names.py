@@ -2,7 +2,7 @@
 
 import sys
 import zlib
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -27,6 +27,13 @@ def is_long(name: Name) -> bool:
         return name.bit_length() > 8 * LONGEST_NAME
     # Not of a subclass, whose methods may be anybody's code.
     return (type(name) is tuple or type(name) is frozenset) and any(map(is_long, name))
+
+
+def check_different(names: Sequence[Name]) -> None:
+    """Raise FeatureError if two columns have one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise FeatureError(f"two columns are named {twice!r}: rename one of them")
 
 
 def check_equal_to_themselves(names: list[Name]) -> None:

@@ -21,7 +21,13 @@ import numpy as np
 from streamsvm.errors import FeatureError
 from streamsvm.features.events import check_number_feature, present, refusal, snapshot
 from streamsvm.features.missing import ENOUGH, EVENTS, PRESENT, MissingValues, absence
-from streamsvm.features.names import HashedColumns, Name, Names, check_equal_to_themselves
+from streamsvm.features.names import (
+    HashedColumns,
+    Name,
+    Names,
+    check_different,
+    check_equal_to_themselves,
+)
 from streamsvm.features.packing import (
     MANY,
     are_columns,
@@ -215,9 +221,7 @@ class Schema(Names):
         columns have one name, or there are more than `limit` names.
         """
         self._check_size(len(names), "a batch", "columns")
-        if len(set(names)) < len(names):
-            twice = next(name for i, name in enumerate(names) if name in names[:i])
-            raise FeatureError(f"two columns are named {twice!r}: rename one of them")
+        check_different(names)
         candidates = in_order(names) if order is None else order
         index, place = self.index, {name: c for c, name in enumerate(names)}
         fresh = [name for name in candidates if name not in index]

@@ -1,21 +1,17 @@
 """The base class of transformers that map events to a fixed number of components."""
 
 import abc
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from river import base
 
-from streamsvm.errors import FeatureError
 from streamsvm.features import frames
-from streamsvm.features.events import refusal
-from streamsvm.features.matrices import Matrix, SparseMatrix, are_usable, bad_value
+from streamsvm.features.matrices import Matrix, SparseMatrix, check_values
 from streamsvm.features.names import Name
 from streamsvm.features.schema import Schema
 from streamsvm.support.locked import Locked
-from streamsvm.support.rows import LARGEST
 
 _MOST_EVENT_MAPS, _MOST_NAMES = 64, 1024
 """The maps of so many kinds of events are kept, if they have at most so many features."""
@@ -128,17 +124,6 @@ class FeatureMap(Locked, base.MiniBatchTransformer):
             matrix = matrix._replace(values=np.where(np.isnan(matrix.values), 0.0, matrix.values))
         out = self._map(matrix, learn)
         return Matrix(list(range(out.shape[1])), out, None, is_finite=True)
-
-
-def check_values(matrix: Matrix | SparseMatrix) -> None:
-    """Raise FeatureError if a value is infinite in single precision, or a name comes twice."""
-    for r in np.flatnonzero(~are_usable(matrix, LARGEST))[:1].tolist():
-        name, value = bad_value(matrix, r, LARGEST) or ("", math.nan)
-        raise FeatureError(f"row {r}: {refusal(name, value)}")
-    names: Sequence[Name] = matrix.names
-    if isinstance(matrix, Matrix) and len(set(names)) < len(names):
-        twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise FeatureError(f"two columns are named {twice!r}: rename one of them")
 
 
 def listed(

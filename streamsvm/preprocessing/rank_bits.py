@@ -11,13 +11,12 @@ from streamsvm._parameter_checks import check_pattern, check_size
 from streamsvm.errors import FeatureError
 from streamsvm.features import frames
 from streamsvm.features.events import present, snapshot
-from streamsvm.features.matrices import Matrix, SparseMatrix
+from streamsvm.features.matrices import Matrix, SparseMatrix, check_values
 from streamsvm.features.names import Name
 from streamsvm.features.schema import LIMIT, Schema
 from streamsvm.model_files.codec import register
 from streamsvm.model_files.json_values import Content
 from streamsvm.models import rank_bits
-from streamsvm.preprocessing.feature_map import check_values
 from streamsvm.preprocessing.layouts import Layout, is_one_hot, values_of
 from streamsvm.support.declaration import Field, NamedArrays, Range, as_int
 from streamsvm.support.locked import Locked, guarded, locked

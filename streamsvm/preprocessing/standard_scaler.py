@@ -12,8 +12,8 @@ from streamsvm._parameter_checks import check_pattern
 from streamsvm.errors import FeatureError
 from streamsvm.features import frames
 from streamsvm.features.event_reader import UNUSUAL
-from streamsvm.features.events import check_number_feature, present, snapshot
-from streamsvm.features.matrices import SparseMatrix
+from streamsvm.features.events import present, snapshot
+from streamsvm.features.matrices import SparseMatrix, check_values
 from streamsvm.features.names import Name, is_long
 from streamsvm.model_files.codec import register
 from streamsvm.model_files.container import register_pipeline
@@ -39,7 +39,6 @@ from streamsvm.support.feature_statistics import (
     far_value,
 )
 from streamsvm.support.locked import guarded, refuse
-from streamsvm.support.rows import LARGEST
 
 _MOST_LAYOUTS = 64
 
@@ -342,12 +341,8 @@ class StandardScaler(ScaledFeatures, base.MiniBatchTransformer):
     ) -> tuple[Any, np.ndarray]:
         if isinstance(matrix, SparseMatrix):
             return matrix, np.full(matrix.rows.start.size - 1, -1)
+        check_values(matrix)
         values = np.array(matrix.values, np.float64, order="C")
-        usable = ~(np.abs(values) > LARGEST)
-        if not usable.all():
-            r, c = np.argwhere(~usable)[0]
-            check_number_feature(matrix.names[c], values[r, c])
-            raise FeatureError(f"row {r}: feature {matrix.names[c]!r} is {values[r, c]!r}")
         refused = np.full(len(values), -1)
         learnt = np.full(len(values), learn)
         self._learn_values(matrix.names, values, learnt, scale, refused, all_or_none)

@@ -178,12 +178,10 @@ def test_what_is_refused_changes_nothing(cls):
     twice = pa.table([[1.0], [2.0]], names=["a", "a"])
     for method in (transformer.learn_many, transformer.transform_many):
         if cls is not RandomFourierFeatures or method == transformer.transform_many:
-            of_row = "" if cls is StandardScaler else "row 1: "
-            with pytest.raises(FeatureError, match=f"^{of_row}feature 'b' is inf"):
+            with pytest.raises(FeatureError, match="^row 1: feature 'b' is inf"):
                 method(table)
-            if cls is not StandardScaler:
-                with pytest.raises(FeatureError, match="two columns are named 'a': rename one"):
-                    method(twice)
+            with pytest.raises(FeatureError, match="two columns are named 'a': rename one"):
+                method(twice)
     if cls in MAPS:
         with pytest.raises(FeatureError, match=WRONG_NAME):
             transformer.transform_one({frozenset("ab"): 1.0})
