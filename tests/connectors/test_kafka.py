@@ -112,6 +112,7 @@ def test_every_client_gives_the_same_events():
         (MethodMessage(0, 1, b""), 2.5),
         (MethodMessage(0, 1, b"", timestamp=(0, -1)), None),
         (Record("t", 0, 0, 2500, None, b""), 2.5),
+        (Record("t", 0, 0, -1, None, b""), None),
     ):
         assert message_of(message).seconds == seconds
 
