@@ -55,7 +55,7 @@ def test_bags_and_a_universe_that_changes_between_sentences():
     one, many = ConceptLabeler(), ConceptLabeler()
     for event in zip(x, y, strict=True):
         one.learn_one(*event)
-    many.learn_many(as_it_changes(), y)
+    many.learn_many(x, y)
     assert content(one) == content(many)
     assert many.predict_many(as_it_changes()) == [one.predict_one(event) for event in x]
     assert (many.n_examples, many.C) == (400, 0.1)
