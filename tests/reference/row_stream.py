@@ -7,7 +7,7 @@ import numpy as np
 from streamsvm.support import states, stores
 from streamsvm.support.kernel_rows.bound_kernels import bound
 from streamsvm.support.kernel_rows.kernel_diagonal import diagonal_of
-from streamsvm.support.rows import dense, sparse, taken
+from streamsvm.support.rows import dense, shape, sparse, taken
 from tests.kernels.test_values import values
 
 
@@ -62,7 +62,7 @@ class RowStream:
         return self.learn_rows(np.arange(first, stop))
 
     def grow(self, capacity):
-        self.state = states.grown(self.state, capacity, self.x.shape[1], self.cache_bytes)
+        self.state = states.grown(self.state, capacity, shape(self.x)[1], self.cache_bytes)
 
     @property
     def info(self):
