@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from numba import typeof
 
-from streamsvm import LASVMClassifier, kernels
+from streamsvm import LASVMClassifier, _compile, kernels
 from streamsvm._compile import JIT
 from streamsvm.solvers import one_event
 from streamsvm.support import dense_store, sparse_store
@@ -34,3 +35,24 @@ def test_a_solver_is_looked_up_by_the_types_of_what_it_works_with():
     assert len(one_event._addresses) == n_known
     others = [addresses(sparse=True), addresses(window=10)]
     assert len({*known, *others[0], *others[1]}) == 6
+
+
+def test_a_state_is_at_the_address_that_the_words_say():
+    state, kernel, schedule, spare, *_ = arguments(sparse=True)
+    parts = one_event.Parts(state, kernel, schedule, spare, 17)
+
+    @_compile.compiled
+    def read(address, kind):
+        found = _compile.reference_at(address, kind)
+        state, store = found.state, found.spare
+        return (
+            state.alpha.sum() + state.block.shape[1] + store.start.size + found.learn_rows,
+            found.schedule.bounds.limit,
+        )
+
+    words = np.array(_compile.words_of(parts))
+    total, limit = read(words.ctypes.data, typeof(parts))
+    expected = state.alpha.sum() + state.block.shape[1] + spare.start.size + 17
+    assert (total, limit) == (expected, schedule.bounds.limit)
+    with pytest.raises(TypeError, match="not str"):
+        _compile.words_of(one_event.Parts(state, kernel, schedule, spare, "17"))
