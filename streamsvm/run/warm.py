@@ -12,6 +12,7 @@ from streamsvm import kernels as all_kernels
 from streamsvm._compiling import clock, watchers
 from streamsvm.errors import ParameterError
 from streamsvm.features.matrices import SparseMatrix
+from streamsvm.kernels.registry import check_kernel
 from streamsvm.labels.bag_labels import BagTargets
 from streamsvm.learners.bases.learner import Learner
 from streamsvm.learners.bases.registry import registered_learners
@@ -60,7 +61,7 @@ class WarmProgress(NamedTuple):
 
 def warm(
     learners: Compiled | Iterable[Compiled] | None = None,
-    kernels: Iterable[Kernel | str | None] | None = None,
+    kernels: Kernel | str | Iterable[Kernel | str | None] | None = None,
     sparse: bool | None = None,
     progress: Callable[[WarmProgress], None] | None = None,
 ) -> int:
@@ -129,7 +130,7 @@ def warm(
 
 def _configurations(
     learners: Compiled | Iterable[Compiled] | None,
-    kernels: Iterable[Kernel | str | None] | None,
+    kernels: Kernel | str | Iterable[Kernel | str | None] | None,
     sparse: bool | None,
 ) -> Iterator[tuple[str, base.Base]]:
     """Yield each configuration to compile: its name, and an untrained learner."""
@@ -176,12 +177,14 @@ def _compiled_steps(model: Compiled, known: Collection[type]) -> list[Compiled]:
 
 
 def _kernel_of(kernel: Kernel | str | None) -> Kernel | None:
-    if isinstance(kernel, str) and kernel in KERNELS:
-        return KERNELS[kernel]
-    if isinstance(kernel, str | int | float):
+    if isinstance(kernel, str) and kernel not in KERNELS:
         raise ParameterError(
             f"kernels has {kernel!r}: known names are {', '.join(KERNELS)}; or give kernels"
         )
+    if isinstance(kernel, str):
+        return KERNELS[kernel]
+    if kernel is not None:
+        check_kernel(kernel)
     return kernel
 
 

@@ -40,8 +40,13 @@ def _writable(content: Any, copies: dict[int, np.ndarray]) -> Any:
 def _is_plain_part(content: Any) -> bool:
     """Tell whether it is an object of this package without a way of its own to be copied."""
     kind: Any = type(content)
-    is_ours = kind.__module__.startswith("streamsvm.") and hasattr(content, "__dict__")
-    return bool(is_ours and kind.__getstate__ is _PLAIN_STATE)
+    return _is_ours(content) and kind.__getstate__ is _PLAIN_STATE
+
+
+def _is_ours(content: Any) -> bool:
+    """Tell whether it is an object of this package, or of a class that derives from one of it."""
+    of_package = any(kind.__module__.startswith("streamsvm.") for kind in type(content).__mro__)
+    return of_package and hasattr(content, "__dict__")
 
 
 def own_copies(contents: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +83,7 @@ def _copied(content: Any, copies: dict[int, Any]) -> Any:
         if all(new is old for new, old in zip(parts, content, strict=True)):
             return content
         return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
-    if not kind.__module__.startswith("streamsvm.") or not hasattr(content, "__dict__"):
+    if not _is_ours(content):
         return content
     if kind.__getstate__ is not _PLAIN_STATE:
         return copy.copy(content)

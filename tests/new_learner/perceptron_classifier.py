@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,10 +64,6 @@ class PerceptronModel(Model):
     @property
     def memory_parts(self) -> dict[str, int]:
         return {"weights": self.state.weights.nbytes}
-
-    def for_copy(self) -> PerceptronModel:
-        # `copy.copy`, too, gives a model of its own.
-        return copy.deepcopy(self)
 
 
 class PerceptronClassifier(Learner):
