@@ -227,13 +227,17 @@ def check_fit(
 def say_misfit(file: str, kinds: Collection[str], wanted: set[str], are_all: bool = True) -> None:
     """Say which columns a file or a model lacks, if there are any: as `check_fit`."""
     missing = sorted(wanted - set(kinds))
-    said = [f"not in {file}, so missing everywhere: {', '.join(missing)}"] if missing else []
+    said = [f"not in {file}, so missing everywhere: {_some(missing)}"] if missing else []
     if are_all and (others := [name for name in kinds if name not in wanted]):
-        more = f" and {len(others) - 10:,} more" if len(others) > 10 else ""
-        named = f"{', '.join(others[:10])}{more}"
-        said.append(f"in {'it' if said else file}, but unknown to the model: {named}")
+        said.append(f"in {'it' if said else file}, but unknown to the model: {_some(others)}")
     if said:
         say("; ".join(said))
+
+
+def _some(names: list[str]) -> str:
+    """Return up to ten names, and how many more there are."""
+    more = f" and {len(names) - 10:,} more" if len(names) > 10 else ""
+    return ", ".join(names[:10]) + more
 
 
 def _words(kind: str | None) -> str:

@@ -226,8 +226,9 @@ def open_rows(options: argparse.Namespace) -> tuple[Any, Any]:
         known = features_of(model, source.kinds)
         source = _opened_as(source, options.file, options.target, wanted, *known)
         learnt = set[str]().union(*known)
+        are_all = not (options.columns or options.exclude or options.quiet)
         # Features of list columns are not named after their columns.
-        if learnt and None not in source.kinds.values() and not options.quiet:
+        if are_all and learnt and None not in source.kinds.values():
             say_misfit(options.file, source.kinds, learnt)
     if options.speed is not None and options.timestamp is None:
         raise ParameterError("--speed needs --timestamp COLUMN")

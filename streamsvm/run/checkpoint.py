@@ -13,6 +13,7 @@ import contextlib
 import glob
 import inspect
 import logging
+import math
 import os
 import threading
 import time
@@ -159,7 +160,7 @@ class Checkpoint:
         peers: str | None = None,
     ) -> None:
         every = check_whole("every", every, 1)
-        if seconds is not None:
+        if seconds is not None and seconds != math.inf:
             seconds = check_positive("seconds", seconds)
         self.path = Path(path)
         self._next = next_of(self.path)

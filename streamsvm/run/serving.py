@@ -1,5 +1,6 @@
 """Predictions from any thread while another thread learns."""
 
+import math
 import threading
 import time
 from collections.abc import Iterable
@@ -59,7 +60,8 @@ class Serving:
         Of a `Compare` the model in use is served: a candidate that takes over is served from the
         next renewal on.
     seconds
-        The shortest time between two copies, at least 0; by default 1.
+        The shortest time between two copies, at least 0; by default 1. Infinite: none but the first
+        is made.
 
     Raises
     ------
@@ -84,7 +86,7 @@ class Serving:
     def __init__(self, model: Model | TrackingMonitor, seconds: float = 1.0) -> None:
         model = model.model if isinstance(model, TrackingMonitor) else model
         self._model, self._adapter = model, adapter_of(model)
-        self.seconds = check_number("seconds", seconds, 0)
+        self.seconds = seconds if seconds == math.inf else check_number("seconds", seconds, 0)
         # River's models are not thread-safe; learners of this package have locks of their own.
         self._lock = threading.Lock()
         self._renewing = threading.Lock()

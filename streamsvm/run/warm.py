@@ -79,8 +79,9 @@ def warm(
         class, or a list of these; None, the default: all classes, with and without bounds. Of a
         pipeline the steps of streamsvm are compiled: others need nothing.
     kernels
-        Names ("rbf", "linear", "polynomial") or kernels of `streamsvm.kernels`, for the classes
-        among `learners`; None, the default: those three. Learners keep their own kernel.
+        A name ("rbf", "linear", "polynomial"), a kernel of `streamsvm.kernels`, or a list of these,
+        for the classes among `learners`; None, the default: those three. Learners keep their own
+        kernel.
     sparse
         Compile for sparse rows (True), for dense rows (False), or for both (None, the default). A
         learner whose own parameter `sparse` is True or False is compiled for that only.

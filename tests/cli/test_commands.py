@@ -130,8 +130,10 @@ def test_a_model_that_goes_on_names_columns_that_it_or_the_file_lacks(learnt, re
     write("other.parquet", a=None, new=np.arange(600.0))
     said = "not in other.parquet, so missing everywhere: a; in it, but unknown to the model: new"
     assert said in replay("other.parquet", "--model", learnt).err
-    err = replay("data.parquet", "--model", learnt).err
-    assert "unknown" not in err and "not in data" not in err
+    # Nor is what was not asked for.
+    for less in ([], ["--exclude", "b"], ["--columns", "a"]):
+        err = replay("data.parquet", "--model", learnt, *less).err
+        assert "unknown" not in err and "not in data" not in err
 
 
 def test_a_number_whose_name_looks_like_a_text_s_is_known_again(replay, predict):

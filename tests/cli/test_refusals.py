@@ -53,13 +53,14 @@ USAGE = [
     ("data.parquet --parse-numbers=", "--parse-numbers"),
     ("data.parquet --class-weight True=heavy", "--class-weight"),
     ("data.parquet --label-delay 5 --label-moment absent", "moment='absent': no event has"),
-    ("data.parquet --C -1", "C"),
+    ("data.parquet --C -1", "C=-1"),
     ("data.parquet --speed 2", "--timestamp"),
 ]
 NUMBERS = [
     "--rate 0", "--rate nan", "--rate -1", "--rate inf", "--seed -1", "--shuffle-buffer -1",
     "--metrics-port 99999", "--hashing 99999999999", "--window 99999999999999999999",
-    "--learner tracking --window 99999999999999999999", "--degree 0", "--limit 0",
+    "--learner tracking --window 99999999999999999999", "--limit 0",
+    "--kernel polynomial --degree 0",
 ]  # fmt: skip
 PREDICTED = [
     ("m.svm other.parquet -o out.parquet", 1, "other.parquet has none of the model's features: a"),

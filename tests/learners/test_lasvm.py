@@ -7,7 +7,7 @@ from sklearn.svm import SVC
 
 from streamsvm import LASVMClassifier, kernels
 from streamsvm.errors import FeatureError
-from streamsvm.models.kernel import lasvm_solver
+from streamsvm.models.kernel import kernel_batches, lasvm_solver
 
 NAMES = ["a", "b", "c"]
 
@@ -127,6 +127,15 @@ def test_finish_reports_and_may_be_interrupted(monkeypatch):
     assert len(calls) == 1
     model.finish()
     assert model.delta <= model.tau
+
+
+def test_rows_wider_than_the_state_are_refused():
+    x, y = rows(50)
+    model = LASVMClassifier(kernel=kernels.RBF(gamma=0.5))
+    model.learn_many(x, y)
+    solver, wide = model.model.solver, np.zeros((3, 4096), np.float32)
+    with pytest.raises(ValueError, match="4096 features, and room for"):
+        kernel_batches.write_margins(solver, 1, solver.state, wide, np.zeros((3, 1)))
 
 
 def test_probabilities_are_calibrated():

@@ -66,6 +66,27 @@ def test_weights_are_seldom_copied_for_further_classes(cls):
     assert not np.shares_memory(model.state.weights, copied.state.weights)
 
 
+def test_the_rate_is_that_with_the_lowest_objective():
+    """And the model is that of the pass: as if that t0 had been given from the start."""
+    x, y = problem(1024)
+    found = SVMSGDClassifier(averaged=False)
+    found.learn_many(x, y)
+    given = {}
+    square = rate_search.mean_square(x)
+    for k in range(-12, 4):
+        t0 = max(1.0, square / (2.0**k * 1e-4))
+        model = SVMSGDClassifier(averaged=False, t0=t0)
+        model.learn_many(x, y)
+        given[t0] = model.objective(x, y), model
+    t0 = min(given, key=lambda t: given[t][0])
+    assert found.model.schedule.t0 == t0
+    assert found.weights == given[t0][1].weights
+    assert found.objective(x, y) == given[t0][0]
+    # It stays.
+    found.learn_many(x, y)
+    assert found.model.schedule.t0 == t0
+
+
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, SGDQNClassifier])
 @pytest.mark.parametrize("params", [{}, {"loss": "log"}, {"power": 0.0}, {"t0": 1e4}], ids=str)
 @pytest.mark.parametrize(("at", "value"), [(3000, 1e6), (3000, -1e6), (3000, 1e3), (300, 1e30)])

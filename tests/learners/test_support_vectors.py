@@ -114,11 +114,11 @@ def test_a_monitor_follows_the_objective(cls):
     signs = np.where(y, 1.0, -1.0)
     margin = 0.0 if cls is KernelPerceptronClassifier else 1.0
     losses = np.maximum(0.0, margin - signs * model.decision_function_many(x))
-    expected = losses.mean()
+    objective = losses.mean()
     if cls is KernelPegasosClassifier:
-        expected += 0.5 * model.l2 * model.squared_norm
+        objective += 0.5 * model.l2 * model.squared_norm
     classes = np.array([model.targets.number_of(label) for label in y.tolist()])
-    assert model.objective_of(x, classes, np.ones(len(y))) == pytest.approx(expected, rel=1e-6)
+    assert model.objective_of(x, classes, np.ones(len(y))) == pytest.approx(objective, rel=1e-6)
     assert np.isfinite(monitor.get()["objective"])
     assert model.certificate.value is None and model.certificate.reason.startswith("no certificate")
 
@@ -151,9 +151,6 @@ def test_merged_vectors_do_not_get_worse_with_the_stream(cls):
 
 
 # The stochastic batch perceptron
-
-
-RBF = kernels.RBF(gamma=1.0)
 
 
 def disc(n=200, seed=0):

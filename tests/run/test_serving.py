@@ -141,6 +141,7 @@ def test_copies_are_renewed_no_sooner_than_asked():
     assert serving.predict_proba_many(np.zeros((2, 3))) == {}
     with pytest.raises(ParameterError, match="seconds"):
         Serving(model, seconds=-1)
+    assert not Serving(model, seconds=np.inf).refresh()
 
 
 @pytest.mark.parametrize("cls", [SVMSGDClassifier, LASVMClassifier])

@@ -206,9 +206,13 @@ def test_warm_keeps_what_a_learner_is(used):
     ]  # fmt: skip
     assert used[0].sparse is True
     assert used[1] is pipeline["StandardScaler"] and used[2].hashing == 64
+    for given in ([kernels.RBF(gamma=2.0)], kernels.RBF(gamma=2.0)):
+        used.clear()
+        streamsvm.warm(LASVMClassifier, kernels=given, sparse=False)
+        assert [m.kernel for m in used] == [kernels.RBF(gamma=2.0)] * 2
     used.clear()
-    streamsvm.warm(LASVMClassifier, kernels=[kernels.RBF(gamma=2.0)], sparse=False)
-    assert [m.kernel for m in used] == [kernels.RBF(gamma=2.0)] * 2
+    streamsvm.warm(LASVMClassifier, kernels="linear", sparse=False)
+    assert [m.kernel for m in used] == [kernels.Linear()] * 2
     assert all(m.sparse is False for m in used)
 
 
@@ -217,7 +221,7 @@ def test_warm_says_what_it_takes(used):
     for given, said in (
         ({"kernels": ["rfb"]}, f"kernels has 'rfb': {known}"),
         ({"kernels": 3}, "kernel=3 is not a registered kernel"),
-        ({"kernels": "x"}, f"kernels has 'x': {known}"),
+        ({"kernels": "rfb"}, f"kernels has 'rfb': {known}"),
         ({"learners": "lasvm"}, "learners='lasvm': give one of the classes"),
         *(
             ({"learners": other}, r"learners=LogisticRegression .* a pipeline that")

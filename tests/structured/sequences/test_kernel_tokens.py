@@ -18,6 +18,23 @@ def learnt(pairs, **params):
     return model
 
 
+def scores_by_definition(model, words):
+    """Return the scores at true pasts of all tokens, from rows, coefficients and pasts."""
+    p, n = model.solver.patterns, len(model.classes)
+    slots = p.active.members[: p.active.counts[0].n_members]
+    panels = p.store.panels.transpose(0, 2, 1).reshape(-1, p.store.panels.shape[1])
+    numbers = {label: i for i, label in enumerate(model.classes)}
+    for x, y in words:
+        codes = [numbers[label] for label in y]
+        for t, row in enumerate(x):
+            past = [codes[t - 1 - s] + 1 if t > s else 0 for s in range(model.order_)]
+            total = np.zeros(n)
+            for slot in slots:
+                k = kernels.evaluate(model.kernel, panels[slot, : len(row)], row)
+                total += p.beta[slot, :n] * (k + (p.past[slot] == past).sum())
+            yield codes[t], total
+
+
 @pytest.mark.parametrize("order", [0, 2])
 @pytest.mark.parametrize("C", [0.001, 0.5])
 def test_a_linear_kernel_is_the_learner_with_weights(order, C):
@@ -64,6 +81,18 @@ def test_finish_closes_the_gap_and_the_dual_rises():
     assert model.finish(gap=0.01) <= 0.01 and model.dual > before
     with pytest.raises(Exception, match="not with a kernel"):
         model.finish([np.zeros((1, 4))], [["0"]])
+
+
+def test_scores_are_those_of_the_definition():
+    pairs = pairs_of(7)
+    model = learnt(pairs, order=1, C=1.0, kernel=kernels.Polynomial())
+    fresh = pairs_of(8, 5)
+    for x, _ in fresh:
+        # Predicted labels are the pasts here.
+        y = model.predict_one(x)
+        rows = [list(row.values()) for row in model.decision_function_one(x)]
+        wanted = [total for _, total in scores_by_definition(model, [(x, y)])]
+        assert np.array(rows) == pytest.approx(np.array(wanted), rel=1e-3, abs=1e-3)
 
 
 def test_what_a_kernel_cannot_do_is_said():
