@@ -34,4 +34,4 @@ of_tracking_bounds = compiles("TrackingSVMClassifier bounds")
 """The mark of budgets and reservoirs of tracking; windows are tried always."""
 
 LONG = frozenset((Path(__file__).parent / "long_cases.txt").read_text().splitlines())
-"""Tests that take 5 to 70 seconds, and of which others try much the same: they are slow, too."""
+"""Tests of a second to 90, where others, or other cases, ask much the same: they are slow, too."""

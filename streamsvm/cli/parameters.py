@@ -1,12 +1,13 @@
 """Command-line options of the parameters of registered learners: from signatures and docstrings."""
 
 import argparse
+import functools
 import inspect
 import re
 import textwrap
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from streamsvm.cli.parser import Group, label_of
@@ -53,7 +54,8 @@ def kinds_of(hint: Any) -> frozenset[type]:
     return frozenset(typing.get_origin(part) or part for part in parts) - {type(None)}
 
 
-def texts_of(cls: type) -> dict[str, str]:
+@functools.cache
+def texts_of(cls: type) -> Mapping[str, str]:
     """Return the descriptions in the numpydoc section "Parameters" of a class by name.
 
     A description "As in `Other`" is replaced by that of the class `Other`.
