@@ -6,8 +6,10 @@ saved); 2 wrong arguments; 130 interrupted (the report was printed and the model
 The modules of subcommands are imported when they are needed: with the compiler, that takes seconds.
 """
 
+import contextlib
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from streamsvm import __version__
 from streamsvm.cli.interruptions import INTERRUPTED, leaving_at_once
@@ -52,13 +54,26 @@ def parser() -> Parser:
 
 def _complete(command: Parser) -> None:
     """Add the arguments of a subcommand to its parser."""
-    from streamsvm.cli import compare, consume, forget, predict, replay, warm
-    from streamsvm.cli.learners import load_plugins
+    with _without_collector():
+        from streamsvm.cli import compare, consume, forget, predict, replay, warm
+        from streamsvm.cli.learners import load_plugins
 
-    load_plugins()
+        load_plugins()
     modules = {"replay": replay, "consume": consume, "predict": predict}
     modules |= {"compare": compare, "forget": forget, "warm": warm}
     modules[command.prog.split()[-1]].complete(command)
+
+
+@contextlib.contextmanager
+def _without_collector() -> Iterator[None]:
+    """Collect no garbage: of 220,000 objects of modules none is, and it takes half a second."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

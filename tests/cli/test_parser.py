@@ -1,5 +1,6 @@
 """Wrong arguments: two lines that name what was probably meant."""
 
+import gc
 import importlib.metadata
 import inspect
 import re
@@ -86,6 +87,8 @@ def test_help_shows_the_options_of_the_named_learner(command, run):
     assert printed == run(command, "--learner=lasvm", "--help").out
     assert printed.startswith(f"usage: streamsvm {command} ") and "Options of lasvm." in printed
     assert "--delta-max N" in printed and "--gamma GAMMA" in printed and "--scale" in printed
+    # It is off while the modules of subcommands are imported.
+    assert gc.isenabled()
 
 
 @pytest.mark.parametrize("learner", registered_learners(), ids=lambda one: one.name)
