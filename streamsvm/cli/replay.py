@@ -226,10 +226,10 @@ def open_rows(options: argparse.Namespace) -> tuple[Any, Any]:
         known = features_of(model, source.kinds)
         source = _opened_as(source, options.file, options.target, wanted, *known)
         learnt = set[str]().union(*known)
-        are_all = not (options.columns or options.exclude or options.quiet)
         # Features of list columns are not named after their columns.
-        if are_all and learnt and None not in source.kinds.values():
-            say_misfit(options.file, source.kinds, learnt)
+        if learnt and None not in source.kinds.values() and not options.quiet:
+            asked_for = learnt & set(wanted["columns"] or learnt) - set(wanted["exclude"])
+            say_misfit(options.file, source.kinds, asked_for)
     if options.speed is not None and options.timestamp is None:
         raise ParameterError("--speed needs --timestamp COLUMN")
     # Opened now, so that a bad path fails before hours of work, not after.

@@ -122,7 +122,7 @@ class Checkpoint:
         rows.
     seconds
         Seconds after which one is written if there are new rows, above 0, whichever comes first;
-        None: a source that is slow may stand for hours without one.
+        None (or infinity): a source that is slow may stand for hours without one.
     peers
         The checkpoints of the other members of a consumer group, as a pattern of paths that all
         members can read (``"group/*.ckpt"``; this one may be among them). A partition then starts
@@ -160,8 +160,8 @@ class Checkpoint:
         peers: str | None = None,
     ) -> None:
         every = check_whole("every", every, 1)
-        if seconds is not None and seconds != math.inf:
-            seconds = check_positive("seconds", seconds)
+        if seconds is not None:
+            seconds = None if seconds == math.inf else check_positive("seconds", seconds)
         self.path = Path(path)
         self._next = next_of(self.path)
         self.every, self.seconds, self.peers = every, seconds, peers

@@ -60,8 +60,8 @@ class Serving:
         Of a `Compare` the model in use is served: a candidate that takes over is served from the
         next renewal on.
     seconds
-        The shortest time between two copies, at least 0; by default 1. Infinite: none but the first
-        is made.
+        The shortest time between two copies, at least 0; by default 1. Infinite: the first is
+        renewed by `unlearn` only.
 
     Raises
     ------

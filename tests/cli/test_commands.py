@@ -134,6 +134,8 @@ def test_a_model_that_goes_on_names_columns_that_it_or_the_file_lacks(learnt, re
     for less in ([], ["--exclude", "b"], ["--columns", "a"]):
         err = replay("data.parquet", "--model", learnt, *less).err
         assert "unknown" not in err and "not in data" not in err
+    err = replay("other.parquet", "--model", learnt, "--exclude", "new,b").err
+    assert "not in other.parquet, so missing everywhere: a\n" in err and "unknown" not in err
 
 
 def test_a_number_whose_name_looks_like_a_text_s_is_known_again(replay, predict):

@@ -34,6 +34,16 @@ def answers(model, events):
     return [*found, *lines, repr(model)]
 
 
+def content_of(model):
+    """Return the content of a model without how many kernel values were computed.
+
+    A file has no cached rows: `finish` of a loaded model computes some again.
+    """
+    found = content(model)
+    found[0].get("info", {}).pop("n_values", None)
+    return found
+
+
 def weighted(cls, parameters):
     """Return a model with class weights that are no sums of powers of two, if it takes any."""
     if "class_weight" not in inspect.signature(cls).parameters or "class_weight" in parameters:
@@ -79,11 +89,11 @@ def test_copies_batches_and_a_model_that_is_watched_are_as_the_model(cls, parame
         wanted = answers(model, events[-5:])
         for key, other in others.items():
             assert answers(other, events[-5:]) == wanted, key
-    after = content(model)
+    after = content_of(model)
     # None learns what another one learns, nor knows its names.
     model.learn_one({0: 5.0, "new": 1.0}, 1)
     for key, other in others.items():
-        assert type(other) is cls and content(other) == after, key
+        assert type(other) is cls and content_of(other) == after, key
         other.learn_one({0: -5.0, "newer": 1.0}, 0)
         assert other.feature_names == [0, 1, 2, "newer"], key
     assert model.feature_names == [0, 1, 2, "new"]

@@ -1,6 +1,7 @@
 """What a run predicts, in a topic: with the predictions of a loop over single events."""
 
 import json
+import math
 
 import pyarrow as pa
 import pytest
@@ -196,7 +197,8 @@ def test_odd_values():
 def test_what_is_refused(tmp_path):
     source = KafkaSource(iter(labelled()), "y")
     output = ScoredTopic(Producer(), "out", source, exactly_once=True)
-    for checkpoint in (None, Checkpoint(tmp_path / "run.ckpt")):
+    path = tmp_path / "run.ckpt"
+    for checkpoint in (None, Checkpoint(path), Checkpoint(path, seconds=math.inf)):
         with pytest.raises(ParameterError, match="exactly_once needs a checkpoint with seconds="):
             Run(source, SVMSGDClassifier(), output=output, checkpoint=checkpoint)
     output = ScoredTopic(Producer(), "out", source)
